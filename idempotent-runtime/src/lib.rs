@@ -1,0 +1,1 @@
+//! Idempotency for Axum in one attribute.
