@@ -3,10 +3,11 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::{
-    Router,
+    Extension, Router,
     body::{Body, to_bytes},
     http::Request,
 };
+use idempotent_runtime::{Caller, IdempotencyRuntime};
 use tower::ServiceExt;
 
 /// What came back.
@@ -113,7 +114,7 @@ impl<'a> Post<'a> {
     }
 }
 
-/// A router whose keyed requests are idempotent.
+/// The router with a runtime of its own, in which all callers are one.
 pub fn protected(router: Router) -> Router {
-    router
+    router.layer(Extension(IdempotencyRuntime::embedded(Caller::shared())))
 }

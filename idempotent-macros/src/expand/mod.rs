@@ -133,7 +133,7 @@ fn expand(model: &Model) -> TokenStream {
     let subject::Subject { keyed, subject } = subject::subject(model);
     // Where the future cannot be a handler's, the name of the function is what to point at.
     let run = quote_spanned! {at.located_at(ident.span())=>
-        #root::__private::Run<impl ::core::future::Future<Output = #ret>>
+        #root::Run<impl ::core::future::Future<Output = #ret>>
     };
     quote_spanned! {at=>
         #(#outer)*
@@ -141,7 +141,7 @@ fn expand(model: &Model) -> TokenStream {
             #(#inner)*
             #sig #block
             #checks
-            #root::__private::Run::new(#options, #last, |#binder, #keyed| (#subject, #call))
+            #root::Run::new(#options, #last, |#binder, #keyed| (#subject, #call))
         }
     }
 }
