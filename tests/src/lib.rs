@@ -1,3 +1,4 @@
 //! Support for the integration tests.
 
+pub mod http;
 pub mod replay;
