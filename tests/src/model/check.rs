@@ -8,6 +8,7 @@ use super::protocol::Protocol;
 use super::rules::Rules;
 
 /// Walks every state and answers `questions`.
+#[must_use]
 pub fn walk(
     rules: Rules,
     faults: Faults,

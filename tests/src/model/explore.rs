@@ -181,7 +181,10 @@ impl<'m, M: Machine> Search<'m, M> {
 
     /// Kahn's algorithm: a graph without cycles can be taken apart from its start.
     fn acyclic(mut self) -> bool {
-        let mut ready = vec![0];
+        let mut ready = Vec::new();
+        if self.nodes.first().is_some_and(|start| start.incoming == 0) {
+            ready.push(0);
+        }
         let mut taken = 0;
         while let Some(node) = ready.pop().and_then(|at| self.nodes.get(at)) {
             taken += 1;

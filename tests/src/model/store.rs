@@ -7,6 +7,7 @@ use super::rules::{Complete, Mistake, Rule};
 use super::state::{Breach, LEASE, Slot, State};
 
 /// What a claim found.
+#[derive(Clone, Copy)]
 pub(super) enum Claimed {
     /// The key is the caller's.
     Yes,
@@ -21,35 +22,12 @@ pub(super) enum Claimed {
 }
 
 impl Protocol {
-    fn write(&self, state: &mut State, slot: Slot) {
-        if state.slot == slot {
-            return;
-        }
-        // The older slot is kept only where a failover can still bring it back: fewer states, nothing lost.
-        state.older = if state.faults.failover > 0 {
-            state.slot
-        } else {
-            Slot::Vacant
-        };
-        if state.slot.owner() != slot.owner() {
-            state.orphan_ticks = 0;
-        }
-        state.slot = slot;
-    }
-
-    fn take(&self, state: &mut State, i: Id) {
-        self.write(state, Slot::Claim { by: i, left: LEASE });
-        if state[i].alive() {
-            state[i].gone = Cause::None;
-        }
-    }
-
     pub(super) fn on_claim(&self, state: &mut State, i: Id) -> Claimed {
         let other_body =
             |by| !self.cast.same_request(i, by) && !self.rules.make(Mistake::ClaimIgnoresBody);
         match state.slot {
             Slot::Vacant => {
-                self.take(state, i);
+                take(state, i);
                 Claimed::Yes
             }
             Slot::Claim { by, .. } if by == i && self.rules.keep(Rule::OneToken) => Claimed::Yes,
@@ -64,11 +42,11 @@ impl Protocol {
     pub(super) fn on_renew(&self, state: &mut State, i: Id) -> bool {
         match state.slot {
             Slot::Claim { by, .. } if by == i || self.rules.make(Mistake::RenewTakesAny) => {
-                self.write(state, Slot::Claim { by: i, left: LEASE });
+                write(state, Slot::Claim { by: i, left: LEASE });
                 true
             }
             Slot::Vacant if self.rules.keep(Rule::RenewRestores) => {
-                self.take(state, i);
+                take(state, i);
                 if state[i].phase == Phase::Running {
                     state[i].guard = Guard::Claimed;
                 }
@@ -111,7 +89,7 @@ impl Protocol {
             state.note(Breach::Converted, true);
         }
         state.note(Breach::Resurrected, state[i].gone == Cause::Retention);
-        self.write(state, Slot::Record { by: i });
+        write(state, Slot::Record { by: i });
         let request = &mut state[i];
         request.gone = Cause::None;
         request.guard = Guard::Claimed;
@@ -122,7 +100,30 @@ impl Protocol {
     pub(super) fn on_release(&self, state: &mut State, i: Id) {
         let frees_any = self.rules.make(Mistake::ReleaseFreesAny);
         if state.slot.claimant().is_some_and(|by| by == i || frees_any) {
-            self.write(state, Slot::Vacant);
+            write(state, Slot::Vacant);
         }
+    }
+}
+
+fn write(state: &mut State, slot: Slot) {
+    if state.slot == slot {
+        return;
+    }
+    // The older slot is kept only where a failover can still bring it back: fewer states, nothing lost.
+    state.older = if state.faults.failover > 0 {
+        state.slot
+    } else {
+        Slot::Vacant
+    };
+    if state.slot.owner() != slot.owner() {
+        state.orphan_ticks = 0;
+    }
+    state.slot = slot;
+}
+
+fn take(state: &mut State, i: Id) {
+    write(state, Slot::Claim { by: i, left: LEASE });
+    if state[i].alive() {
+        state[i].gone = Cause::None;
     }
 }
