@@ -48,6 +48,17 @@ fn what_always_holds() {
     }
 }
 
+/// The same without adopting, and with lapsed claims that stay (rule 13), where only L1 is given up, on purpose.
+#[test]
+fn what_holds_in_the_other_designs() {
+    let strict = Rules::plain().closed().completing(Complete::Strict);
+    let but_stuck = [S2_WRONG_REPLAY, S4_TOUCHED, S6_UNEXPLAINED, L2_UNANSWERED];
+    for faults in Faults::MATRIX {
+        never(strict, faults, &ALWAYS);
+        never(with_unknown(), faults, &but_stuck);
+    }
+}
+
 /// S1, S3, S5: while the store loses nothing, no lease is lost and nothing runs unguarded, whatever the network does.
 #[test]
 fn nothing_lost_is_one_run_and_one_answer() {
@@ -99,6 +110,20 @@ fn a_lost_lease_costs_a_run_but_never_a_second_answer() {
     // Two lost leases, and another body's record stands when both runs end: the one case left.
     never_among(&[Cast::SAME], Rules::engine(), TWO_PAUSES, &questions);
     reaches(Rules::engine(), TWO_PAUSES, Cast::MIXED, &S5_DISAGREE, 14);
+}
+
+/// S5: how two clients can still hold different answers. Each takes a record that the store lost, or a report that
+/// failed and was answered before a lease was lost too.
+#[test]
+fn where_two_clients_can_still_disagree() {
+    let closed = Rules::engine().closed();
+    for (faults, length) in [
+        (Faults::LOSS, 9),
+        (Faults::FAILOVER, 11),
+        (Faults::PAUSE_UNREACHABLE, 9),
+    ] {
+        reaches(closed, faults, Cast::SAME, &S5_DISAGREE, length);
+    }
 }
 
 /// A1 to A5 and S7: the double runs and wrong answers that a better protocol avoids are gone, also where the store fails

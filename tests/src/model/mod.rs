@@ -16,7 +16,14 @@
 //! * **Time**: a lease is two ticks. It runs out by itself only when its holder is gone; a living holder loses it by the
 //!   pause fault alone. Waits have no length: a waiter may time out whenever it waits.
 //!
-//! # What is not
+//! # What it shows
+//!
+//! A second run has one of five causes: the holder died, a living holder lost its lease, the store lost data, the
+//! retention was over, or one of the two ran unguarded.
+//! Fail-closed, and without such a loss, one key is one run and one answer, whatever the network does. Only a store that
+//! commits the record together with the handler's own writes can promise more.
+//!
+//! # What is not modelled
 //!
 //! Two masters at once, more than one write lost at a failover, clocks, claims removed for want of memory, more than
 //! four requests, and a second run under one token.
@@ -24,8 +31,9 @@
 pub mod check;
 pub mod properties;
 
-mod offers;
 mod steps;
+
+mod offers;
 
 mod disaster;
 mod engine;
