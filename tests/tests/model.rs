@@ -256,6 +256,8 @@ fn in_one_process() {
     let rules = Rules::embedded();
     let casts = [Cast::PROCESS, Cast::PROCESS_OF_FOUR];
     never_among(&casts, rules, Faults::NONE, &all_promises());
+    // Without a lease, a pause takes nothing away.
+    never_among(&casts, rules, Faults::PAUSE, &all_promises());
     reaches(rules, Faults::CRASH, Cast::PROCESS, &BY_CRASH, 7);
     reaches(rules, Faults::RETENTION, Cast::PROCESS, &BY_RETENTION, 8);
     let even_then = [

@@ -81,17 +81,25 @@ fn it_visits_every_state_and_finds_shortest_traces() {
     assert_eq!(shortest(&counter, &BEYOND), None);
 }
 
+/// Every step of a trace can be taken where the trace takes it, and the last one hits the question.
 #[test]
 fn a_trace_leads_where_it_says() {
-    let counter = Counter {
-        end: 10,
-        back: None,
+    let protocol = Protocol {
+        rules: Rules::plain(),
+        faults: Faults::PAUSE,
+        cast: Cast::MIXED,
     };
-    let trace = shortest(&counter, &AT_SEVEN).unwrap_or_default();
-    let end = trace.iter().fold(counter.start(), |state, action| {
-        counter.step(&state, *action)
-    });
-    assert_eq!(end, 7);
+    let trace = shortest(&protocol, &S5_DISAGREE).unwrap_or_default();
+    assert!(!trace.is_empty());
+    let mut state = protocol.start();
+    for action in trace {
+        assert!(!(S5_DISAGREE.hit)(&protocol, &state, false));
+        let mut offered = Vec::new();
+        protocol.actions(&state, &mut offered);
+        assert!(offered.contains(&action), "{action:?} in {state:?}");
+        state = protocol.step(&state, action);
+    }
+    assert!((S5_DISAGREE.hit)(&protocol, &state, false));
 }
 
 #[test]
