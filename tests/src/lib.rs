@@ -1,3 +1,4 @@
 //! Support for the integration tests.
 
 pub mod model;
+pub mod replay;

@@ -1,0 +1,240 @@
+//! Reading a body and keeping it.
+
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker, ready},
+};
+
+use axum::{body::Body, http::HeaderMap};
+use bytes::{Bytes, BytesMut};
+use http_body::{Body as _, Frame, SizeHint};
+use parking_lot::Mutex;
+
+/// The data of a body so far. A single frame stays the `Bytes` it came as.
+#[derive(Default)]
+pub(super) struct Buffer {
+    first: Option<Bytes>,
+    rest: BytesMut,
+}
+
+impl Buffer {
+    /// Reads to the end; the trailers, if there are any.
+    pub(super) fn poll_fill(
+        &mut self,
+        body: &mut Body,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<HeaderMap>, axum::Error>> {
+        while !body.is_end_stream() {
+            match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+                None => break,
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.push(data),
+                    Err(frame) => return Poll::Ready(Ok(frame.into_trailers().ok())),
+                },
+            }
+        }
+        Poll::Ready(Ok(None))
+    }
+
+    fn push(&mut self, data: Bytes) {
+        if self.first.is_none() && self.rest.is_empty() {
+            self.first = Some(data);
+            return;
+        }
+        if let Some(first) = self.first.take() {
+            self.rest.extend_from_slice(&first);
+        }
+        self.rest.extend_from_slice(&data);
+    }
+
+    pub(super) fn finish(self) -> Bytes {
+        self.first.unwrap_or_else(|| self.rest.freeze())
+    }
+}
+
+/// A body that is read by the handler's extractor and kept on the way.
+///
+/// Whether that extractor has a limit, reads everything, later or nothing is its own affair. What
+/// it has left is read by [`poll_drain`](Self::poll_drain), so that a body is buffered once and
+/// under the extractor's limit where it has one.
+#[derive(Clone)]
+pub(super) struct Tee(Arc<Mutex<State>>);
+
+struct State {
+    body: Body,
+    kept: Vec<u8>,
+    most: usize,
+    end: End,
+    /// Who waits for the next frame, by [`Side`].
+    wakers: [Option<Waker>; 2],
+}
+
+enum End {
+    Open,
+    Whole(Bytes),
+    TooLarge,
+    Failed(Option<axum::Error>),
+}
+
+/// Why a body could not be kept.
+pub(super) enum Unkept {
+    TooLarge,
+    Failed,
+}
+
+/// Who polls: the extractor's reader, or the drain behind it. Usually one after the other; an
+/// extractor that reads in a task of its own makes it both.
+#[derive(Clone, Copy)]
+enum Side {
+    Reader = 0,
+    Drain = 1,
+}
+
+impl Tee {
+    /// Splits a body: the extractor's copy, and what is kept of it, at most `most` bytes.
+    pub(super) fn new(body: Body, most: usize) -> (Body, Self) {
+        let length = body.size_hint().exact();
+        let state = State {
+            body,
+            kept: Vec::new(),
+            most,
+            end: End::Open,
+            wakers: [None, None],
+        };
+        let tee = Self(Arc::new(Mutex::new(state)));
+        let reader = Reader {
+            tee: tee.clone(),
+            at: 0,
+            length,
+        };
+        (Body::new(reader), tee)
+    }
+
+    /// Whether more came than may be kept, so that the extractor has failed for it.
+    pub(super) fn is_too_large(&self) -> bool {
+        matches!(self.0.lock().end, End::TooLarge)
+    }
+
+    /// Reads what the extractor has left; then all bytes.
+    pub(super) fn poll_drain(&self, cx: &mut Context<'_>) -> Poll<Result<Bytes, Unkept>> {
+        let mut state = self.0.lock();
+        loop {
+            match &state.end {
+                End::Open => drop(ready!(state.poll_more(Side::Drain, cx))),
+                End::Whole(bytes) => return Poll::Ready(Ok(bytes.clone())),
+                End::TooLarge => return Poll::Ready(Err(Unkept::TooLarge)),
+                End::Failed(_) => return Poll::Ready(Err(Unkept::Failed)),
+            }
+        }
+    }
+}
+
+impl State {
+    /// Takes the next frame of the body and keeps its data; `None` at any kind of end.
+    fn poll_more(&mut self, side: Side, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
+        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+            if let Some(waker) = self.wakers.get_mut(side as usize) {
+                *waker = Some(cx.waker().clone());
+            }
+            return Poll::Pending;
+        };
+        let frame = match frame {
+            Some(Ok(frame)) => frame
+                .data_ref()
+                .is_none_or(|data| self.keep(data))
+                .then_some(frame),
+            Some(Err(error)) => {
+                self.end = End::Failed(Some(error));
+                None
+            }
+            None => {
+                self.end = End::Whole(std::mem::take(&mut self.kept).into());
+                None
+            }
+        };
+        self.wakers
+            .iter_mut()
+            .filter_map(Option::take)
+            .for_each(Waker::wake);
+        Poll::Ready(frame)
+    }
+
+    fn keep(&mut self, data: &[u8]) -> bool {
+        if data.len() > self.most - self.kept.len() {
+            self.end = End::TooLarge;
+            self.kept = Vec::new();
+            return false;
+        }
+        if self.kept.capacity() - self.kept.len() < data.len() {
+            // Doubled at first; later in steps, so that the limit bounds what is allocated.
+            self.kept
+                .reserve_exact(data.len().max(self.kept.len().min(MOST_GROWTH)));
+        }
+        self.kept.extend_from_slice(data);
+        true
+    }
+}
+
+const MOST_GROWTH: usize = 1024 * 1024;
+
+/// The extractor's side of a [`Tee`].
+struct Reader {
+    tee: Tee,
+    at: usize,
+    length: Option<u64>,
+}
+
+impl http_body::Body for Reader {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let this = &mut *self;
+        let mut state = this.tee.0.lock();
+        // What the drain has read already.
+        let ahead = match &state.end {
+            End::Open => Bytes::copy_from_slice(state.kept.get(this.at..).unwrap_or_default()),
+            End::Whole(bytes) => bytes.slice(this.at.min(bytes.len())..),
+            End::TooLarge | End::Failed(_) => Bytes::new(),
+        };
+        if !ahead.is_empty() {
+            this.at += ahead.len();
+            return Poll::Ready(Some(Ok(Frame::data(ahead))));
+        }
+        if matches!(state.end, End::Open)
+            && let Some(frame) = ready!(state.poll_more(Side::Reader, cx))
+        {
+            this.at += frame.data_ref().map_or(0, Bytes::len);
+            return Poll::Ready(Some(Ok(frame)));
+        }
+        Poll::Ready(match &mut state.end {
+            End::Open | End::Whole(_) => None,
+            End::TooLarge => Some(Err(axum::Error::new(
+                "the body is larger than `max_request_bytes`",
+            ))),
+            End::Failed(error) => error.take().map(Err),
+        })
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.length {
+            Some(length) => SizeHint::with_exact(length.saturating_sub(self.at as u64)),
+            None => SizeHint::new(),
+        }
+    }
+}
+
+impl Drop for Reader {
+    /// The drain may rely on a wake-up that this side was registered for.
+    fn drop(&mut self) {
+        let drain = self.tee.0.lock().wakers[Side::Drain as usize].take();
+        if let Some(waker) = drain {
+            waker.wake();
+        }
+    }
+}

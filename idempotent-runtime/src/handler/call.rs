@@ -1,0 +1,165 @@
+//! One request with a key, from its head to its claim.
+
+use axum::{
+    extract::{MatchedPath, OriginalUri},
+    http::{HeaderValue, Uri, header, request::Parts},
+    response::Response,
+};
+use bytes::Bytes;
+
+use super::{IdempotencyContext, Options, problem::Problem};
+use crate::{
+    caller::Subject,
+    engine,
+    fingerprint::Fingerprint,
+    key::{self, IdempotencyKey, Part, Scope},
+    runtime::Inner,
+    shared::Shared,
+};
+
+/// What is known of a request with a key when its arguments have been extracted.
+pub(super) struct Call {
+    pub(super) runtime: Shared<Inner>,
+    pub(super) context: IdempotencyContext,
+    pub(super) body: Bytes,
+    scope: Scope,
+    identified: Result<bool, Response>,
+    target: Uri,
+    form: Option<HeaderValue>,
+}
+
+impl Call {
+    /// Reads the head. Nothing is looked up and nobody is refused yet but a malformed key:
+    /// the handler's own extractors come first.
+    pub(super) fn read(runtime: Shared<Inner>, parts: &mut Parts) -> Result<Box<Self>, Response> {
+        let mut scope = Scope::new();
+        scope.push(Part::Method, parts.method.as_str().as_bytes());
+        match key::parse(&parts.headers, &runtime.settings.header) {
+            Ok(key) => scope.push_key(&key.unwrap_or_default()),
+            Err(why) => return Err(Problem::KeyMalformed(why.0).response(Some(&runtime))),
+        }
+        for name in &runtime.scope_headers {
+            scope.push(Part::HeaderName, name.as_str().as_bytes());
+            for value in parts.headers.get_all(name) {
+                scope.push(Part::HeaderValue, value.as_bytes());
+            }
+        }
+        let target = parts
+            .extensions
+            .get::<OriginalUri>()
+            .map_or(&parts.uri, |original| &original.0)
+            .clone();
+        match parts.extensions.get::<MatchedPath>() {
+            Some(route) => scope.place(Part::Route, route.as_str().as_bytes()),
+            // A fallback: the concrete path is all there is.
+            None => scope.place(Part::Path, target.path().as_bytes()),
+        }
+        let identified = runtime.caller.identify(parts, &mut scope);
+        let form = parts
+            .headers
+            .get(header::CONTENT_TYPE)
+            .filter(|value| is_form(value.as_bytes()))
+            .cloned();
+        let context = parts
+            .extensions
+            .get_or_insert_with(IdempotencyContext::default)
+            .clone();
+        Ok(Box::new(Self {
+            runtime,
+            context,
+            body: Bytes::new(),
+            scope,
+            identified,
+            target,
+            form,
+        }))
+    }
+
+    /// What the attribute's options and the `subject` make of it: a request for the engine.
+    pub(super) fn bind(
+        self,
+        options: &'static Options,
+        subject: Option<&Subject>,
+    ) -> Result<Bound, Response> {
+        let Self {
+            runtime,
+            context,
+            body,
+            scope,
+            identified,
+            target,
+            form,
+        } = self;
+        let subject = subject.and_then(Subject::name);
+        match identified {
+            Ok(true) => {}
+            _ if subject.is_some() => {}
+            Ok(false) => return Err(unidentified(&runtime, options)),
+            Err(response) => return Err(response),
+        }
+        let storage = scope.digest(options.name, subject);
+        let target = target
+            .path_and_query()
+            .map_or(target.path(), |target| target.as_str());
+        let fingerprint = Fingerprint::of(
+            target,
+            form.as_ref().map(HeaderValue::as_bytes),
+            &body,
+            options.ignore,
+        );
+        let observed = if context.is_unobserved() {
+            None
+        } else {
+            IdempotencyKey::from_ascii(scope.key()).map(|key| (context, key))
+        };
+        let request = engine::Request::new(
+            runtime.engine(),
+            storage,
+            fingerprint,
+            options.policy(&runtime.settings),
+        );
+        Ok(Bound {
+            runtime,
+            options,
+            observed,
+            request: Box::new(request),
+        })
+    }
+}
+
+/// A request that can be claimed.
+pub(super) struct Bound {
+    pub(super) runtime: Shared<Inner>,
+    pub(super) options: &'static Options,
+    /// The context, where the handler has asked for it.
+    pub(super) observed: Option<(IdempotencyContext, IdempotencyKey)>,
+    pub(super) request: Box<engine::Request>,
+}
+
+fn is_form(content_type: &[u8]) -> bool {
+    content_type
+        .get(..MULTIPART.len())
+        .is_some_and(|essence| essence.eq_ignore_ascii_case(MULTIPART))
+}
+
+const MULTIPART: &[u8] = b"multipart/form-data";
+
+fn unidentified(runtime: &Inner, options: &Options) -> Response {
+    tracing::error!(
+        handler = options.handler,
+        caller = ?runtime.caller,
+        "nothing tells whose idempotency key this is: authenticate the request in a layer that inserts a \
+         `Subject` into its extensions, serve the router with `into_make_service_with_connect_info` for \
+         `Caller::peer()`, or add `subject = ..` to the attribute"
+    );
+    Problem::CallerUnidentified.response(Some(runtime))
+}
+
+/// A request with a key, in a process without a runtime.
+pub(super) fn no_runtime() -> Response {
+    tracing::error!(
+        "a request carries an idempotency key, but no runtime is installed: call \
+         `IdempotencyRuntime::embedded(..).install()` at start-up, or add `.layer(Extension(runtime))` to the router"
+    );
+    Problem::RuntimeMissing.response(None)
+}

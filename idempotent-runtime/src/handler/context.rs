@@ -1,0 +1,107 @@
+//! What a handler can know of its own guarantee.
+
+use std::{
+    convert::Infallible,
+    fmt,
+    sync::{Arc, OnceLock},
+};
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+use sha2::{Digest, Sha256};
+
+use crate::key::{IdempotencyKey, StorageKey};
+
+/// The key of the request that a handler runs for, as an extractor.
+///
+/// Without a key, and in a handler without `#[idempotent]`, it is empty.
+///
+/// ```
+/// use axum::Json;
+/// use idempotent_runtime::{IdempotencyContext, idempotent};
+///
+/// # async fn charge(_: Option<String>) {}
+/// #[idempotent]
+/// async fn pay(context: IdempotencyContext, amount: Json<u32>) -> String {
+///     // The payment provider sees one key for all retries of this request.
+///     charge(context.child_key("payment-provider")).await;
+///     format!("paid {}", amount.0)
+/// }
+/// ```
+#[derive(Clone, Default)]
+pub struct IdempotencyContext(Arc<OnceLock<Bound>>);
+
+/// Known once the claim exists, which is after extraction.
+struct Bound {
+    key: IdempotencyKey,
+    storage: StorageKey,
+    guarded: bool,
+}
+
+impl IdempotencyContext {
+    /// The client's key.
+    #[must_use]
+    pub fn key(&self) -> Option<&IdempotencyKey> {
+        self.0.get().map(|bound| &bound.key)
+    }
+
+    /// A key for a call to another service, in the form of a UUID: the same for every retry of this
+    /// request, and for this `purpose` only. `None` without a key.
+    #[must_use]
+    pub fn child_key(&self, purpose: &str) -> Option<String> {
+        let bound = self.0.get()?;
+        let digest = Sha256::new()
+            .chain_update(b"idempotent child 1\n")
+            .chain_update(bound.storage.as_bytes())
+            .chain_update(purpose)
+            .finalize();
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(digest.get(..16)?);
+        // Version 8 and the variant (RFC 9562, section 5.8).
+        bytes[6] = bytes[6] & 0x0f | 0x80;
+        bytes[8] = bytes[8] & 0x3f | 0x80;
+        let hex = format!("{:032x}", u128::from_be_bytes(bytes));
+        let (a, rest) = hex.split_at_checked(8)?;
+        let (b, rest) = rest.split_at_checked(4)?;
+        let (c, rest) = rest.split_at_checked(4)?;
+        let (d, e) = rest.split_at_checked(4)?;
+        Some(format!("{a}-{b}-{c}-{d}-{e}"))
+    }
+
+    /// Whether a claim in the store guards this run. `false` without a key, and when the store
+    /// failed and the handler runs all the same.
+    #[must_use]
+    pub fn guarded(&self) -> bool {
+        self.0.get().is_some_and(|bound| bound.guarded)
+    }
+
+    /// Whether nobody but the caller could see it filled.
+    pub(super) fn is_unobserved(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    pub(super) fn bind(&self, key: IdempotencyKey, storage: StorageKey, guarded: bool) {
+        // A context is bound once; a second run of the same request does not exist.
+        drop(self.0.set(Bound {
+            key,
+            storage,
+            guarded,
+        }));
+    }
+}
+
+impl fmt::Debug for IdempotencyContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdempotencyContext")
+            .field("key", &self.key())
+            .field("guarded", &self.guarded())
+            .finish()
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for IdempotencyContext {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(parts.extensions.get_or_insert_with(Self::default).clone())
+    }
+}

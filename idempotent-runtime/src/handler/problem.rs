@@ -1,0 +1,182 @@
+//! Every refusal: its type, status and words (RFC 9457).
+
+use axum::{
+    body::Body,
+    http::{HeaderValue, StatusCode, header},
+    response::Response,
+};
+use serde::Serialize;
+
+use crate::{engine::Refusal, metrics, record::Record, runtime::Inner};
+
+/// Why a request is refused.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Problem<'a> {
+    KeyMissing,
+    KeyMalformed(&'static str),
+    KeyReused,
+    InFlight,
+    ResponseUnavailable(&'a Record),
+    CallerUnidentified,
+    RuntimeMissing,
+    StoreUnavailable,
+    RecordUnreadable,
+    Overloaded,
+    BodyTooLarge { most: usize },
+    BodyUnreadable,
+}
+
+/// Type (after the base), status, title, and whether a client may try again in a second.
+type Kind = (Option<&'static str>, StatusCode, &'static str, bool);
+
+impl Problem<'_> {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::KeyMissing => (
+                Some("key-missing"),
+                StatusCode::BAD_REQUEST,
+                "Idempotency key missing",
+                false,
+            ),
+            Self::KeyMalformed(_) => (
+                Some("key-malformed"),
+                StatusCode::BAD_REQUEST,
+                "Idempotency key malformed",
+                false,
+            ),
+            Self::KeyReused => (
+                Some("key-reused"),
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "Idempotency key reused",
+                false,
+            ),
+            Self::InFlight => (
+                Some("in-flight"),
+                StatusCode::CONFLICT,
+                "Request in flight",
+                true,
+            ),
+            Self::ResponseUnavailable(_) => (
+                Some("response-unavailable"),
+                StatusCode::CONFLICT,
+                "Response unavailable",
+                false,
+            ),
+            Self::CallerUnidentified => (
+                Some("caller-unidentified"),
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Caller unidentified",
+                false,
+            ),
+            Self::RuntimeMissing => (
+                Some("runtime-missing"),
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Idempotency runtime missing",
+                false,
+            ),
+            Self::StoreUnavailable | Self::RecordUnreadable => (
+                Some("store-unavailable"),
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Idempotency store unavailable",
+                true,
+            ),
+            Self::Overloaded => (
+                Some("overloaded"),
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Overloaded",
+                true,
+            ),
+            Self::BodyTooLarge { .. } => (
+                None,
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "Content Too Large",
+                false,
+            ),
+            Self::BodyUnreadable => (None, StatusCode::BAD_REQUEST, "Bad Request", false),
+        }
+    }
+
+    fn detail(&self, header: &str) -> String {
+        match self {
+            Self::KeyMissing => format!("This operation requires the `{header}` header: send a key unique to the request, and the same key with its retries."),
+            Self::KeyMalformed(why) => format!("The `{header}` header {why}."),
+            Self::KeyReused => "This key was used with another request: send a new key with a new request, and the same path, query and body with a retry.".to_owned(),
+            Self::InFlight => "A request with this key is still being processed: retry it with the same key.".to_owned(),
+            Self::ResponseUnavailable(_) => "This request has been processed, but its response was not stored: do not send it again; look its result up.".to_owned(),
+            Self::CallerUnidentified => "The service cannot tell whose key this is. The request was not processed.".to_owned(),
+            Self::RuntimeMissing => "The service is not set up for requests with a key. The request was not processed.".to_owned(),
+            Self::StoreUnavailable => "The service cannot tell whether it has processed this request: retry it with the same key.".to_owned(),
+            Self::RecordUnreadable => "The service cannot read what it knows of this key: retry the request with the same key.".to_owned(),
+            Self::Overloaded => "The service processes as many requests as it can: retry this one with the same key.".to_owned(),
+            Self::BodyTooLarge { most } => format!("The request body is larger than {most} bytes, the most for a request with a key."),
+            Self::BodyUnreadable => "The request body ended before it was complete.".to_owned(),
+        }
+    }
+
+    /// The response; `runtime` gives the base of types and the name of the header.
+    pub(super) fn response(&self, runtime: Option<&Inner>) -> Response {
+        let (base, header) = runtime.map_or(("urn:idempotency:", "idempotency-key"), |runtime| {
+            (&*runtime.problem_base, runtime.settings.header.as_str())
+        });
+        let (kind, status, title, again) = self.kind();
+        let mut body = Document {
+            r#type: kind.map_or_else(|| "about:blank".to_owned(), |kind| format!("{base}{kind}")),
+            title,
+            status: status.as_u16(),
+            detail: self.detail(header),
+            original_status: None,
+        };
+        let mut location = None;
+        if let Self::ResponseUnavailable(record) = self {
+            body.original_status = Some(record.status.as_u16());
+            location = record
+                .headers
+                .iter()
+                .find(|(name, _)| name == header::LOCATION)
+                .map(|(_, value)| value.clone());
+        }
+        let mut response = Response::new(Body::from(serde_json::to_vec(&body).unwrap_or_default()));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/problem+json"),
+        );
+        if again {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        if let Some(location) = location {
+            headers.insert(header::LOCATION, location);
+        }
+        response
+    }
+}
+
+#[derive(Serialize)]
+struct Document {
+    r#type: String,
+    title: &'static str,
+    status: u16,
+    detail: String,
+    /// An extension member (RFC 9457, section 3.2): the status of the response that was not stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    original_status: Option<u16>,
+}
+
+/// The answer to a request that the engine refused.
+pub(super) fn refuse(refusal: Refusal, runtime: &Inner) -> Response {
+    let problem = match refusal {
+        Refusal::Reused => {
+            metrics::conflict("body_mismatch");
+            Problem::KeyReused
+        }
+        Refusal::InFlight => {
+            metrics::conflict("in_flight");
+            Problem::InFlight
+        }
+        Refusal::Unavailable => Problem::StoreUnavailable,
+        Refusal::Unreadable => Problem::RecordUnreadable,
+        Refusal::Overloaded => Problem::Overloaded,
+    };
+    problem.response(Some(runtime))
+}

@@ -1,0 +1,125 @@
+//! From a bound request to its response: claim, run, capture, report.
+
+use std::sync::Arc;
+
+use axum::response::Response;
+
+use super::{
+    IdempotencyContext, Options, call::Bound, capture::capture, problem::refuse, replay::replay,
+};
+use crate::{
+    engine::{Decision, Finish, Lease, Phase, Start},
+    key::IdempotencyKey,
+    runtime::{Inner, Verdict},
+    shared::Shared,
+    store::Step,
+};
+
+/// A handler's run, from its claim to its report.
+pub(super) struct Running {
+    serving: Serving,
+    lease: Lease,
+}
+
+/// What is needed at both ends of a run.
+pub(super) struct Serving {
+    runtime: Shared<Inner>,
+    options: &'static Options,
+    observed: Option<(IdempotencyContext, IdempotencyKey)>,
+}
+
+/// Where a request stands after the store has been asked once.
+pub(super) enum Begun {
+    /// Nothing has to run.
+    Answered(Response),
+    /// The handler runs, now or once the store or another request allows it. Work in a waiting
+    /// `phase` holds nothing.
+    Work {
+        running: Step<Result<Running, Response>>,
+        phase: Option<Arc<Phase>>,
+    },
+}
+
+/// Claims.
+#[inline(never)]
+pub(super) fn begin(bound: Bound) -> Begun {
+    let Bound {
+        runtime,
+        options,
+        observed,
+        request,
+    } = bound;
+    let serving = Serving {
+        runtime,
+        options,
+        observed,
+    };
+    match request.start() {
+        Start::Decided(decision) => match serving.answer(decision) {
+            Ok(running) => Begun::Work {
+                running: Step::Now(Ok(running)),
+                phase: None,
+            },
+            Err(response) => Begun::Answered(response),
+        },
+        Start::Pending(request, pending) => {
+            let phase = Arc::new(Phase::default());
+            let work = Arc::clone(&phase);
+            let running =
+                Step::later(async move { serving.answer(request.decided(pending, work).await) });
+            Begun::Work {
+                running,
+                phase: Some(phase),
+            }
+        }
+    }
+}
+
+impl Serving {
+    /// A run, or the response where there is none.
+    fn answer(self, decision: Decision) -> Result<Running, Response> {
+        match decision {
+            Decision::Run(lease) => {
+                if let Some((context, key)) = &self.observed {
+                    context.bind(key.clone(), lease.request().key, lease.guarded());
+                }
+                Ok(Running {
+                    serving: self,
+                    lease,
+                })
+            }
+            Decision::Replay(record) => Err(replay(&record, &self.runtime)),
+            Decision::Refuse(refusal) => Err(refuse(refusal, &self.runtime)),
+        }
+    }
+}
+
+impl Running {
+    /// Captures and reports what the handler made; the response for the client.
+    pub(super) async fn finish(self, response: Response) -> Response {
+        let Self {
+            serving: Serving {
+                runtime, options, ..
+            },
+            mut lease,
+        } = self;
+        let (parts, body) = response.into_parts();
+        let verdict = options
+            .verdict
+            .map_or_else(|| runtime.judge(&parts), |verdict| verdict(&parts));
+        let (finish, response) = match verdict {
+            Verdict::Release => (lease.release().await, Response::from_parts(parts, body)),
+            Verdict::Store => {
+                lease.succeeded(&parts);
+                let most = runtime.settings.max_response_bytes;
+                let (record, response) =
+                    capture(parts, body, lease.request().fingerprint, most).await;
+                (lease.complete(record).await, response)
+            }
+        };
+        match finish {
+            Finish::Own => response,
+            Finish::Replay(record) => replay(&record, &runtime),
+        }
+    }
+}

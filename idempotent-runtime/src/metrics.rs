@@ -1,0 +1,123 @@
+//! Every metric, its labels and when it moves. The facade is [`metrics`](::metrics); without a
+//! recorder all of this costs next to nothing.
+
+use std::time::Duration;
+
+use ::metrics::{
+    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+};
+
+/// What a command to the store was for, as the label `operation` of `idempotency.degraded`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Claim,
+    Complete,
+    Release,
+}
+
+impl Operation {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Claim => "claim",
+            Self::Complete => "complete",
+            Self::Release => "release",
+        }
+    }
+}
+
+/// Registers units and help texts with the recorder that is installed by now.
+pub(crate) fn describe() {
+    describe_counter!(
+        "idempotency.executed",
+        "Handler runs of requests with a key"
+    );
+    describe_counter!("idempotency.replayed", "Requests answered from a record");
+    describe_counter!(
+        "idempotency.conflict",
+        "Requests refused because of what stands at their key"
+    );
+    describe_counter!(
+        "idempotency.degraded",
+        "Commands that the store failed to carry out"
+    );
+    describe_counter!(
+        "idempotency.unreplayable",
+        "Successful responses recorded without their body"
+    );
+    describe_counter!(
+        "idempotency.evicted",
+        "Records dropped before their retention was over"
+    );
+    describe_counter!(
+        "idempotency.double_effect",
+        "Runs that took effect beside another run of the key"
+    );
+    describe_histogram!(
+        "idempotency.wait",
+        Unit::Seconds,
+        "How long a duplicate waited for the first run"
+    );
+    describe_gauge!(
+        "idempotency.in_flight",
+        "Handler runs in progress, attached and detached"
+    );
+    describe_gauge!(
+        "idempotency.stored_bytes",
+        Unit::Bytes,
+        "Bytes held by the embedded store"
+    );
+    describe_gauge!(
+        "idempotency.effective_retention",
+        Unit::Seconds,
+        "How long records really live in the embedded store, once it evicts"
+    );
+}
+
+pub(crate) fn executed() {
+    counter!("idempotency.executed").increment(1);
+}
+
+pub(crate) fn replayed() {
+    counter!("idempotency.replayed").increment(1);
+}
+
+pub(crate) fn conflict(kind: &'static str) {
+    counter!("idempotency.conflict", "kind" => kind).increment(1);
+}
+
+pub(crate) fn degraded(operation: Operation) {
+    counter!("idempotency.degraded", "operation" => operation.as_str()).increment(1);
+}
+
+pub(crate) fn unreplayable(reason: &'static str) {
+    counter!("idempotency.unreplayable", "reason" => reason).increment(1);
+}
+
+pub(crate) fn evicted(records: u64) {
+    counter!("idempotency.evicted").increment(records);
+}
+
+pub(crate) fn double_effect() {
+    counter!("idempotency.double_effect").increment(1);
+}
+
+pub(crate) fn waited(time: Duration) {
+    histogram!("idempotency.wait").record(time);
+}
+
+/// The gauge of runs in progress; kept with the run, so that its end needs no second look-up.
+pub(crate) fn in_flight() -> ::metrics::Gauge {
+    gauge!("idempotency.in_flight")
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "a gauge is a float; 2^53 bytes are exact enough"
+)]
+pub(crate) fn stored_bytes(bytes: usize) {
+    gauge!("idempotency.stored_bytes").set(bytes as f64);
+}
+
+pub(crate) fn effective_retention(age: Duration) {
+    gauge!("idempotency.effective_retention").set(age.as_secs_f64());
+}

@@ -1,0 +1,105 @@
+//! What is kept of a finished request, and who may write it.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
+use bytes::Bytes;
+use once_cell::sync::Lazy;
+
+use crate::fingerprint::Fingerprint;
+
+/// The response of a run that took effect, and the request it answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Record {
+    /// The request that was answered.
+    pub fingerprint: Fingerprint,
+    /// The status of the response.
+    pub status: StatusCode,
+    /// The headers that a replay sends again, in their order.
+    pub headers: Box<[(HeaderName, HeaderValue)]>,
+    /// The body, or the note that there is none to send again.
+    pub body: RecordBody,
+}
+
+/// The body of a [`Record`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecordBody {
+    /// All bytes of the response.
+    Stored(Bytes),
+    /// The run took effect, but its response cannot be sent again: its length was unknown or over
+    /// the limit. A duplicate is refused instead of run.
+    Unreplayable,
+}
+
+impl Record {
+    /// A record of these parts.
+    #[must_use]
+    pub fn new(
+        fingerprint: Fingerprint,
+        status: StatusCode,
+        headers: impl Into<Box<[(HeaderName, HeaderValue)]>>,
+        body: RecordBody,
+    ) -> Self {
+        Self {
+            fingerprint,
+            status,
+            headers: headers.into(),
+            body,
+        }
+    }
+
+    /// The note that a run took effect, without its response.
+    pub(crate) fn marker(
+        fingerprint: Fingerprint,
+        status: StatusCode,
+        location: Option<HeaderValue>,
+    ) -> Self {
+        let headers: Vec<_> = location
+            .map(|location| (header::LOCATION, location))
+            .into_iter()
+            .collect();
+        Self::new(fingerprint, status, headers, RecordBody::Unreplayable)
+    }
+}
+
+/// Who holds a claim: one a request, made before its first command and sent with every one.
+///
+/// A store compares tokens and keeps them; it never looks inside.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Token([u8; 16]);
+
+impl Token {
+    /// A token that no other request has, here or in another process.
+    #[must_use]
+    pub fn unique() -> Self {
+        // The standard library seeds each `RandomState` from the operating system.
+        static PROCESS: Lazy<u64> = Lazy::new(|| RandomState::new().build_hasher().finish());
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        Self((u128::from(*PROCESS) << 64 | u128::from(count)).to_be_bytes())
+    }
+
+    /// The token of these bytes, as a store kept them.
+    #[must_use]
+    pub const fn from_bytes(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The bytes to keep.
+    #[must_use]
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Token({:032x})", u128::from_be_bytes(self.0))
+    }
+}

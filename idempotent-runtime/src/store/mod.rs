@@ -1,0 +1,191 @@
+//! Where claims and records stand: one trait, one atomic step a method.
+//!
+//! At each key stands nothing, a claim ([in progress](ClaimOutcome::InProgress)) or a
+//! [record](ClaimOutcome::Completed). The five rules that a store can keep or break:
+//!
+//! 1. **Claim** takes an empty key. A claim that finds its own token has acquired: an earlier
+//!    reply was lost.
+//! 2. **Complete**: the first success wins. It stores over its own claim, over nothing and over
+//!    anybody's claim; never over a record, which it returns instead.
+//! 3. **Renew** prolongs its own claim and puts it back where nothing stands; never over another's
+//!    claim or a record.
+//! 4. **Release** frees its own claim, and only that. It returns a record that stands.
+//! 5. What is expired is absent, whether or not it has been purged.
+//!
+//! `testing::contract` (feature `testing`) checks them; a store is what passes it. A store method
+//! never sleeps: the engine does the waiting.
+
+mod memory;
+
+use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+
+pub use self::memory::{MemoryStore, WhenFull};
+pub use crate::{
+    error::{StoreError, StoreErrorKind},
+    fingerprint::Fingerprint,
+    key::StorageKey,
+    record::{Record, RecordBody, Token},
+};
+
+/// A future on the heap, for the answers that are not there at once.
+pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A store's answer: there already, or later.
+///
+/// A store that never awaits answers [`Now`](Self::Now) and costs no allocation.
+pub enum Step<T> {
+    /// The answer.
+    Now(T),
+    /// The answer, once it has come over the network.
+    Later(BoxFuture<T>),
+}
+
+impl<T> Step<T> {
+    /// An answer that is awaited.
+    pub fn later(future: impl Future<Output = T> + Send + 'static) -> Self {
+        Self::Later(Box::pin(future))
+    }
+
+    /// Waits for the answer.
+    pub async fn answer(self) -> T {
+        match self {
+            Self::Now(answer) => answer,
+            Self::Later(future) => future.await,
+        }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Step<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Now(answer) => f.debug_tuple("Now").field(answer).finish(),
+            Self::Later(_) => f.write_str("Later(..)"),
+        }
+    }
+}
+
+/// Who asks for the right to run, for which request, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Claim {
+    /// The same for all commands of one request.
+    pub token: Token,
+    /// Kept with the claim, so that another request is refused while this one runs.
+    pub fingerprint: Fingerprint,
+    /// How long the claim stands without being renewed. An embedded store ignores it.
+    pub lease: Duration,
+}
+
+impl Claim {
+    /// A claim of these parts.
+    #[must_use]
+    pub const fn new(token: Token, fingerprint: Fingerprint, lease: Duration) -> Self {
+        Self {
+            token,
+            fingerprint,
+            lease,
+        }
+    }
+}
+
+/// What a claim found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClaimOutcome {
+    /// Nothing, or a claim with the same token: the request may run.
+    Claimed,
+    /// A record.
+    Completed(Arc<Record>),
+    /// Another request's claim.
+    InProgress {
+        /// The request that runs.
+        fingerprint: Fingerprint,
+        /// How long its claim stands if nobody renews it; `None` in an embedded store.
+        lease_left: Option<Duration>,
+    },
+}
+
+/// What a renewal found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RenewOutcome {
+    /// Its own claim, which now stands for another lease.
+    Renewed,
+    /// Nothing. The claim stands again.
+    Restored,
+    /// Another request's claim, unchanged.
+    Lost,
+    /// A record, unchanged.
+    Completed(Arc<Record>),
+}
+
+/// What a completion found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CompleteOutcome {
+    /// Its own claim, nothing, or its own record. The record stands.
+    Stored,
+    /// Another request's claim. The record stands in its place.
+    Displaced,
+    /// Another request's record, unchanged.
+    Completed(Arc<Record>),
+}
+
+/// What a release found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReleaseOutcome {
+    /// Its own claim. Nothing stands now.
+    Released,
+    /// Nothing, or another request's claim, unchanged.
+    NotHeld,
+    /// A record, unchanged.
+    Completed(Arc<Record>),
+}
+
+/// How strong a store's claims are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Level {
+    /// In the memory of this process: a claim lives with its run and needs no lease.
+    Embedded,
+    /// Shared: a claim has a lease, every write compares tokens.
+    Leased,
+    /// A cache and a lock: mutual exclusion as long as the lock holds, not fenced.
+    Locked,
+}
+
+/// Claims and records by key. See the [module's rules](self).
+///
+/// An error says nothing about whether the command took effect. The engine sends the commands of
+/// one request in order and never two at a time.
+pub trait Store: Send + Sync + 'static {
+    /// How strong this store's claims are, which decides what the engine does and which part of
+    /// the contract applies.
+    fn level(&self) -> Level;
+
+    /// Absent, or in progress by this token → in progress by this token. The engine runs the
+    /// handler only on [`ClaimOutcome::Claimed`].
+    fn claim(&self, key: &StorageKey, claim: Claim) -> Step<Result<ClaimOutcome, StoreError>>;
+
+    /// In progress by this token, or absent → in progress for another lease. Sent while the
+    /// handler runs; an embedded store never sees one from the engine.
+    fn renew(&self, key: &StorageKey, claim: Claim) -> Step<Result<RenewOutcome, StoreError>>;
+
+    /// Absent, or in progress by anybody → completed, kept for `retention`. Sent once the handler
+    /// has taken effect; repeated with the same token until it has been carried out.
+    fn complete(
+        &self,
+        key: &StorageKey,
+        token: Token,
+        record: Arc<Record>,
+        retention: Duration,
+    ) -> Step<Result<CompleteOutcome, StoreError>>;
+
+    /// In progress by this token → absent. Sent when the handler took no effect.
+    fn release(&self, key: &StorageKey, token: Token) -> Step<Result<ReleaseOutcome, StoreError>>;
+
+    /// A future that ends when the claim at `key` has gone, for a store that can tell. It is only
+    /// a hint: a waiter claims again before it runs, and polls besides. Called before the claim
+    /// is looked at once more, so a change between the two is not missed.
+    fn watch(&self, key: &StorageKey) -> Option<BoxFuture<()>> {
+        let _ = key;
+        None
+    }
+}
