@@ -1,1 +1,5 @@
-//! Support for the integration tests.
+//! Support for the integration tests, and the model of the protocol.
+
+pub mod http;
+pub mod model;
+pub mod replay;

@@ -9,6 +9,8 @@
 mod body;
 mod call;
 mod capture;
+#[doc(hidden)]
+pub mod check;
 mod context;
 mod extract;
 mod options;
@@ -16,6 +18,8 @@ mod problem;
 mod replay;
 mod run;
 mod serve;
+#[cfg(feature = "typed-routing")]
+mod typed;
 
 pub use self::{
     context::IdempotencyContext,
