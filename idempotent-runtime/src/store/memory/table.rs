@@ -166,6 +166,23 @@ impl Table {
         }
     }
 
+    /// Removes what has expired until new claims are taken again; whether they are. Only where
+    /// nobody sweeps is there much to remove.
+    #[cold]
+    pub(super) fn drop_expired(&self) -> bool {
+        let now = self.now();
+        for (at, stripe) in self.stripes.iter().enumerate() {
+            let mut stripe = stripe.lock();
+            stripe.purge(now, SWEEP_STEP);
+            self.settle_at(at, &mut stripe);
+            drop(stripe);
+            if !self.refuses_claims() {
+                return true;
+            }
+        }
+        false
+    }
+
     /// Gives the tables of all empty stripes back.
     fn give_back(&self) {
         for (at, stripe) in self.stripes.iter().enumerate() {
