@@ -3,3 +3,4 @@
 pub mod http;
 pub mod model;
 pub mod replay;
+pub mod store;
