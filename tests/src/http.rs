@@ -59,8 +59,15 @@ impl Embedded {
     #[must_use]
     pub fn with(caller: Caller, settings: Settings) -> Self {
         let store = MemoryStore::new();
-        let runtime = IdempotencyRuntime::builder().caller(caller).settings(settings).store(store.clone()).build();
-        Self { runtime: runtime.expect("settings in bounds"), store }
+        let runtime = IdempotencyRuntime::builder()
+            .caller(caller)
+            .settings(settings)
+            .store(store.clone())
+            .build();
+        Self {
+            runtime: runtime.expect("settings in bounds"),
+            store,
+        }
     }
 
     /// The router with this runtime.
@@ -105,7 +112,9 @@ impl Reply {
     /// Whether it carries the replay header.
     #[must_use]
     pub fn is_replay(&self) -> bool {
-        self.headers.get("x-idempotent-replay").is_some_and(|value| value == "true")
+        self.headers
+            .get("x-idempotent-replay")
+            .is_some_and(|value| value == "true")
     }
 
     /// The body as text.
@@ -134,10 +143,18 @@ impl Reply {
 ///
 /// When its body breaks off.
 pub async fn send(app: &Router, request: Request) -> Reply {
-    let response = app.clone().oneshot(request).await.expect("a router is infallible");
+    let response = app
+        .clone()
+        .oneshot(request)
+        .await
+        .expect("a router is infallible");
     let (parts, body) = response.into_parts();
     let body = to_bytes(body, usize::MAX).await.expect("a whole body");
-    Reply { status: parts.status, headers: parts.headers, body }
+    Reply {
+        status: parts.status,
+        headers: parts.headers,
+        body,
+    }
 }
 
 /// Sends a request whose client hangs up after `patience`.
@@ -161,5 +178,7 @@ pub async fn until(what: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), waiting).await.expect("it did not happen");
+    tokio::time::timeout(Duration::from_secs(10), waiting)
+        .await
+        .expect("it did not happen");
 }

@@ -10,7 +10,10 @@ use serde_json::{Value, json};
 #[idempotent]
 async fn create(State(runs): State<Runs>, Json(body): Json<Value>) -> (StatusCode, Json<Value>) {
     let order = runs.add();
-    (StatusCode::CREATED, Json(json!({ "order": order, "echo": body })))
+    (
+        StatusCode::CREATED,
+        Json(json!({ "order": order, "echo": body })),
+    )
 }
 
 #[idempotent(required)]
@@ -46,7 +49,10 @@ async fn without_a_key_every_request_runs_and_nothing_is_stored() {
     let embedded = Embedded::shared();
     let (app, runs) = app(&embedded);
     for _ in 0..3 {
-        let request = post_to("/orders").header("content-type", "application/json").body(Body::from("{}")).unwrap();
+        let request = post_to("/orders")
+            .header("content-type", "application/json")
+            .body(Body::from("{}"))
+            .unwrap();
         assert_eq!(send(&app, request).await.outcome(), (201, false));
     }
     assert_eq!((runs.count(), embedded.store.len()), (3, 0));
@@ -72,7 +78,12 @@ async fn safe_methods_ignore_the_key() {
 #[tokio::test]
 async fn another_request_under_the_same_key_is_refused() {
     let (app, runs) = app(&Embedded::shared());
-    assert_eq!(send(&app, keyed("/orders", "k", r#"{"a":1}"#)).await.outcome(), (201, false));
+    assert_eq!(
+        send(&app, keyed("/orders", "k", r#"{"a":1}"#))
+            .await
+            .outcome(),
+        (201, false)
+    );
     let other = send(&app, keyed("/orders", "k", r#"{"a":2}"#)).await;
     assert_eq!(other.outcome(), (422, false));
     assert_eq!(other.problem(), "urn:idempotency:key-reused");
@@ -86,8 +97,15 @@ async fn a_required_key_that_is_missing_is_a_400() {
     let embedded = Embedded::shared();
     let (app, runs) = app(&embedded);
     let reply = send(&app, post_to("/strict").body(Body::empty()).unwrap()).await;
-    assert_eq!((reply.status.as_u16(), reply.problem().as_str()), (400, "urn:idempotency:key-missing"));
-    assert!(reply.text().contains("idempotency-key"), "names the header: {}", reply.text());
+    assert_eq!(
+        (reply.status.as_u16(), reply.problem().as_str()),
+        (400, "urn:idempotency:key-missing")
+    );
+    assert!(
+        reply.text().contains("idempotency-key"),
+        "names the header: {}",
+        reply.text()
+    );
     assert_eq!((runs.count(), embedded.store.len()), (0, 0));
 }
 
@@ -119,18 +137,29 @@ async fn names_of_headers_and_problems_can_be_chosen() {
     assert_eq!(send(&app, request()).await.headers["x-replayed"], "true");
     assert_eq!(runs.count(), 1);
     let missing = send(&app, keyed("/strict", "k", "")).await;
-    assert_eq!(missing.problem(), "https://example.com/problems/key-missing");
+    assert_eq!(
+        missing.problem(),
+        "https://example.com/problems/key-missing"
+    );
     assert!(missing.text().contains("x-request-key"));
 }
 
 #[tokio::test]
 async fn a_request_with_a_key_needs_a_runtime() {
     let runs = Runs::default();
-    let app = Router::new().route("/orders", post(create)).with_state(runs.clone());
+    let app = Router::new()
+        .route("/orders", post(create))
+        .with_state(runs.clone());
     let reply = send(&app, keyed("/orders", "k", "{}")).await;
-    assert_eq!((reply.status.as_u16(), reply.problem().as_str()), (500, "urn:idempotency:runtime-missing"));
+    assert_eq!(
+        (reply.status.as_u16(), reply.problem().as_str()),
+        (500, "urn:idempotency:runtime-missing")
+    );
     assert_eq!(runs.count(), 0);
-    let request = post_to("/orders").header("content-type", "application/json").body(Body::from("{}")).unwrap();
+    let request = post_to("/orders")
+        .header("content-type", "application/json")
+        .body(Body::from("{}"))
+        .unwrap();
     assert_eq!(send(&app, request).await.outcome(), (201, false));
 }
 
@@ -143,12 +172,17 @@ async fn brief(State(runs): State<Runs>) -> String {
 async fn b077_what_is_expired_is_absent() {
     let embedded = Embedded::shared();
     let runs = Runs::default();
-    let app = embedded.on(Router::new().route("/", post(brief)).with_state(runs.clone()));
+    let app = embedded.on(Router::new()
+        .route("/", post(brief))
+        .with_state(runs.clone()));
     send(&app, keyed("/", "k", "a")).await;
     tokio::time::advance(Duration::from_secs(3599)).await;
     assert!(send(&app, keyed("/", "k", "a")).await.is_replay());
     tokio::time::advance(Duration::from_secs(2)).await;
-    assert_eq!(send(&app, keyed("/", "k", "another body")).await.outcome(), (200, false));
+    assert_eq!(
+        send(&app, keyed("/", "k", "another body")).await.outcome(),
+        (200, false)
+    );
     assert_eq!(runs.count(), 2);
 }
 
@@ -171,18 +205,37 @@ async fn contextual_last(context: IdempotencyContext) -> Json<Value> {
 #[tokio::test]
 async fn the_context_is_filled_once_the_claim_exists() {
     let embedded = Embedded::shared();
-    let app = embedded.on(Router::new().route("/a", post(contextual)).route("/b", post(contextual_last)));
+    let app = embedded.on(Router::new()
+        .route("/a", post(contextual))
+        .route("/b", post(contextual_last)));
     let first = send(&app, keyed("/a", "\"k\"", "x")).await;
     let json: Value = serde_json::from_slice(&first.body).unwrap();
-    assert_eq!((&json["key"], &json["guarded"], &json["body"]), (&json!("k"), &json!(true), &json!("x")));
+    assert_eq!(
+        (&json["key"], &json["guarded"], &json["body"]),
+        (&json!("k"), &json!(true), &json!("x"))
+    );
     let child = json["child"].as_str().unwrap();
-    assert!(child.len() == 36 && child.as_bytes()[14] == b'8', "a UUID of version 8: {child}");
+    assert!(
+        child.len() == 36 && child.as_bytes()[14] == b'8',
+        "a UUID of version 8: {child}"
+    );
     assert_ne!(json["child"], json["other"]);
     let last: Value = serde_json::from_slice(&send(&app, keyed("/b", "k", "")).await.body).unwrap();
     assert_eq!(last["key"], "k");
-    assert_ne!(last["child"], json["child"], "another route is another request");
-    let plain: Value = serde_json::from_slice(&send(&app, post_to("/a").body(Body::empty()).unwrap()).await.body).unwrap();
-    assert_eq!((&plain["key"], &plain["child"], &plain["guarded"]), (&Value::Null, &Value::Null, &json!(false)));
+    assert_ne!(
+        last["child"], json["child"],
+        "another route is another request"
+    );
+    let plain: Value = serde_json::from_slice(
+        &send(&app, post_to("/a").body(Body::empty()).unwrap())
+            .await
+            .body,
+    )
+    .unwrap();
+    assert_eq!(
+        (&plain["key"], &plain["child"], &plain["guarded"]),
+        (&Value::Null, &Value::Null, &json!(false))
+    );
 }
 
 #[idempotent]
@@ -195,17 +248,35 @@ async fn slow(State(runs): State<Runs>) -> String {
 async fn draining_waits_for_attached_and_detached_runs() {
     let embedded = Embedded::shared();
     let runs = Runs::default();
-    let app = embedded.on(Router::new().route("/", post(slow)).with_state(runs.clone()));
+    let app = embedded.on(Router::new()
+        .route("/", post(slow))
+        .with_state(runs.clone()));
     let attached = tokio::spawn({
         let app = app.clone();
         async move { send(&app, keyed("/", "attached", "")).await }
     });
-    idempotent_tests::http::hang_up(&app, keyed("/", "detached", ""), Duration::from_millis(100)).await;
+    idempotent_tests::http::hang_up(&app, keyed("/", "detached", ""), Duration::from_millis(100))
+        .await;
     until(|| embedded.runtime.in_flight() == 2).await;
-    let early = embedded.runtime.drain(Duration::from_millis(500)).await.unwrap_err();
+    let early = embedded
+        .runtime
+        .drain(Duration::from_millis(500))
+        .await
+        .unwrap_err();
     assert_eq!(early.kind(), idempotent_runtime::ErrorKind::StillRunning);
     assert!(early.to_string().contains('2'), "{early}");
-    embedded.runtime.drain(Duration::from_secs(10)).await.unwrap();
-    assert_eq!((runs.count(), embedded.runtime.in_flight(), embedded.store.in_progress()), (2, 0, 0));
+    embedded
+        .runtime
+        .drain(Duration::from_secs(10))
+        .await
+        .unwrap();
+    assert_eq!(
+        (
+            runs.count(),
+            embedded.runtime.in_flight(),
+            embedded.store.in_progress()
+        ),
+        (2, 0, 0)
+    );
     assert_eq!(attached.await.unwrap().status, 200);
 }

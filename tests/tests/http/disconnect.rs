@@ -46,22 +46,40 @@ impl Fixture {
     fn new() -> Self {
         let embedded = Embedded::shared();
         let counts = Counts::default();
-        let app = embedded.on(Router::new().route("/", post(nap)).with_state(counts.clone()));
-        Self { embedded, app, counts }
+        let app = embedded.on(Router::new()
+            .route("/", post(nap))
+            .with_state(counts.clone()));
+        Self {
+            embedded,
+            app,
+            counts,
+        }
     }
 
     /// Beginnings, ends, claims, records, runs in flight.
     fn state(&self) -> (usize, usize, usize, usize, usize) {
         let in_progress = self.embedded.store.in_progress();
         let records = self.embedded.store.len() - in_progress;
-        (self.counts.began.count(), self.counts.ended.count(), in_progress, records, self.embedded.runtime.in_flight())
+        (
+            self.counts.began.count(),
+            self.counts.ended.count(),
+            in_progress,
+            records,
+            self.embedded.runtime.in_flight(),
+        )
     }
 }
 
 /// Both kinds of runtime, without paused time: tasks and threads are the point here.
 fn both(test: impl Fn(&Runtime)) {
     test(&Builder::new_current_thread().enable_all().build().unwrap());
-    test(&Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap());
+    test(
+        &Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap(),
+    );
 }
 
 #[test]
@@ -72,7 +90,10 @@ fn b017_a_client_that_hangs_up_changes_nothing() {
             hang_up(&it.app, keyed("/", "k", "100"), Duration::from_millis(10)).await;
             assert_eq!(it.state(), (1, 0, 1, 0, 1));
             let second = send(&it.app, keyed("/", "k", "100")).await;
-            assert_eq!((second.outcome(), second.text().as_str()), ((201, true), "1"));
+            assert_eq!(
+                (second.outcome(), second.text().as_str()),
+                ((201, true), "1")
+            );
             assert_eq!(it.state(), (1, 1, 0, 1, 0));
         });
     });
@@ -83,7 +104,10 @@ fn timeouts_and_selects_end_the_run_too() {
     both(|runtime| {
         runtime.block_on(async {
             let it = Fixture::new();
-            let limit = TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, Duration::from_millis(10));
+            let limit = TimeoutLayer::with_status_code(
+                StatusCode::REQUEST_TIMEOUT,
+                Duration::from_millis(10),
+            );
             let app = it.app.clone().layer(limit);
             assert_eq!(send(&app, keyed("/", "a", "60")).await.status, 408);
             tokio::select! {
@@ -92,7 +116,10 @@ fn timeouts_and_selects_end_the_run_too() {
                 () = tokio::time::sleep(Duration::from_millis(10)) => {}
             }
             until(|| it.state() == (2, 2, 0, 2, 0)).await;
-            assert_eq!(send(&app, keyed("/", "a", "60")).await.outcome(), (201, true));
+            assert_eq!(
+                send(&app, keyed("/", "a", "60")).await.outcome(),
+                (201, true)
+            );
         });
     });
 }
@@ -102,9 +129,17 @@ fn a_panic_after_the_client_left_frees_the_key() {
     both(|runtime| {
         runtime.block_on(async {
             let it = Fixture::new();
-            hang_up(&it.app, keyed("/", "k", "60 panic"), Duration::from_millis(5)).await;
+            hang_up(
+                &it.app,
+                keyed("/", "k", "60 panic"),
+                Duration::from_millis(5),
+            )
+            .await;
             until(|| it.state() == (1, 0, 0, 0, 0)).await;
-            assert_eq!(send(&it.app, keyed("/", "k", "60 panic")).await.outcome(), (201, false));
+            assert_eq!(
+                send(&it.app, keyed("/", "k", "60 panic")).await.outcome(),
+                (201, false)
+            );
         });
     });
 }
@@ -148,11 +183,24 @@ fn somebody_elses_panic_ends_nothing() {
 fn a_runtime_that_shuts_down_frees_its_keys() {
     for how in 0..3 {
         let it = Fixture::new();
-        let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()
+            .unwrap();
         runtime.block_on(async {
             for n in 0..8 {
-                hang_up(&it.app, keyed("/", &format!("k{n}"), "600000"), Duration::from_millis(5)).await;
-                drop(tokio::spawn(it.app.clone().oneshot(keyed("/", &format!("l{n}"), "600000"))));
+                hang_up(
+                    &it.app,
+                    keyed("/", &format!("k{n}"), "600000"),
+                    Duration::from_millis(5),
+                )
+                .await;
+                drop(tokio::spawn(it.app.clone().oneshot(keyed(
+                    "/",
+                    &format!("l{n}"),
+                    "600000",
+                ))));
             }
             until(|| it.state() == (16, 0, 16, 0, 16)).await;
         });
@@ -171,7 +219,9 @@ fn a_run_dropped_outside_of_a_runtime_ends_on_the_one_that_polled_it() {
     both(|runtime| {
         let it = Fixture::new();
         let mut run = Box::pin(it.app.clone().oneshot(keyed("/", "k", "40")));
-        runtime.block_on(std::future::poll_fn(|cx| Poll::Ready(assert!(run.as_mut().poll(cx).is_pending()))));
+        runtime.block_on(std::future::poll_fn(|cx| {
+            Poll::Ready(assert!(run.as_mut().poll(cx).is_pending()))
+        }));
         std::thread::spawn(move || drop(run)).join().unwrap();
         runtime.block_on(until(|| it.state() == (1, 1, 0, 1, 0)));
     });
@@ -179,7 +229,9 @@ fn a_run_dropped_outside_of_a_runtime_ends_on_the_one_that_polled_it() {
     let it = Fixture::new();
     let runtime = Builder::new_current_thread().enable_all().build().unwrap();
     let mut run = Box::pin(it.app.clone().oneshot(keyed("/", "k", "40")));
-    runtime.block_on(std::future::poll_fn(|cx| Poll::Ready(assert!(run.as_mut().poll(cx).is_pending()))));
+    runtime.block_on(std::future::poll_fn(|cx| {
+        Poll::Ready(assert!(run.as_mut().poll(cx).is_pending()))
+    }));
     drop(runtime);
     drop(run);
     assert_eq!(it.state(), (1, 0, 0, 0, 0));
@@ -242,7 +294,9 @@ impl Future for Handover {
 }
 
 #[idempotent]
-async fn handed_over(State((counts, wakers)): State<(Counts, std::sync::mpsc::Sender<Waker>)>) -> String {
+async fn handed_over(
+    State((counts, wakers)): State<(Counts, std::sync::mpsc::Sender<Waker>)>,
+) -> String {
     let _ = counts.began.add();
     Handover(wakers, false).await;
     counts.ended.add().to_string()
@@ -254,11 +308,14 @@ fn a_wake_up_is_not_lost_on_the_way_to_the_task() {
         let (sender, wakers) = std::sync::mpsc::channel();
         let counts = Counts::default();
         let embedded = Embedded::shared();
-        let app = embedded.on(Router::new().route("/", post(handed_over)).with_state((counts.clone(), sender)));
+        let app = embedded.on(Router::new()
+            .route("/", post(handed_over))
+            .with_state((counts.clone(), sender)));
         runtime.block_on(async {
             for n in 0..500 {
                 let mut run = Box::pin(app.clone().oneshot(keyed("/", &format!("k{n}"), "")));
-                std::future::poll_fn(|cx| Poll::Ready(assert!(run.as_mut().poll(cx).is_pending()))).await;
+                std::future::poll_fn(|cx| Poll::Ready(assert!(run.as_mut().poll(cx).is_pending())))
+                    .await;
                 let waker = wakers.recv().unwrap();
                 let wake = std::thread::spawn(move || waker.wake());
                 drop(run);
@@ -284,7 +341,8 @@ fn task_locals_are_there_while_the_client_is() {
     both(|runtime| {
         runtime.block_on(async {
             let counts = Counts::default();
-            let app = Embedded::shared().on(Router::new().route("/", post(local)).with_state(counts));
+            let app =
+                Embedded::shared().on(Router::new().route("/", post(local)).with_state(counts));
             let reply = TENANT.scope(7, send(&app, keyed("/", "k", ""))).await;
             assert_eq!(reply.text(), "7");
         });

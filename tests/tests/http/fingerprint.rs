@@ -59,36 +59,67 @@ async fn b041_every_found_record_is_compared() {
     send(&app, keyed("/", "k", r#"{"amount":10}"#)).await;
     for _ in 0..2 {
         let other = send(&app, keyed("/", "k", r#"{"amount":99}"#)).await;
-        assert_eq!((other.outcome(), other.problem().as_str()), ((422, false), "urn:idempotency:key-reused"));
+        assert_eq!(
+            (other.outcome(), other.problem().as_str()),
+            ((422, false), "urn:idempotency:key-reused")
+        );
     }
-    assert!(send(&app, keyed("/", "k", r#"{"amount":10}"#)).await.is_replay());
+    assert!(
+        send(&app, keyed("/", "k", r#"{"amount":10}"#))
+            .await
+            .is_replay()
+    );
     assert_eq!(runs.count(), 1);
 }
 
 #[tokio::test]
 async fn b042_equal_bodies_of_all_sizes_and_shapes_are_equal() {
     let (app, runs) = app();
-    let bodies: [Vec<u8>; 5] = [vec![], vec![7], vec![1; 65_536], vec![2; 65_537], vec![3; 1024 * 1024]];
+    let bodies: [Vec<u8>; 5] = [
+        vec![],
+        vec![7],
+        vec![1; 65_536],
+        vec![2; 65_537],
+        vec![3; 1024 * 1024],
+    ];
     let mut sent = 0;
     for (n, body) in bodies.iter().enumerate() {
         // with and without a known length, in chunks of another size each time
         for chunk in [0, 1000, 7777] {
             let request = || {
-                let body = if chunk == 0 { Body::from(body.clone()) } else { chunked(body, chunk) };
+                let body = if chunk == 0 {
+                    Body::from(body.clone())
+                } else {
+                    chunked(body, chunk)
+                };
                 keyed("/", &format!("k{n}-{chunk}"), body)
             };
             let first = send(&app, request()).await;
             sent += 1;
-            assert_eq!((first.outcome(), first.text()), ((200, false), format!("{sent} {}", body.len())));
-            assert!(send(&app, request()).await.is_replay(), "{} bytes by {chunk}", body.len());
-            assert!(send(&app, keyed("/", &format!("k{n}-{chunk}"), body.clone())).await.is_replay());
+            assert_eq!(
+                (first.outcome(), first.text()),
+                ((200, false), format!("{sent} {}", body.len()))
+            );
+            assert!(
+                send(&app, request()).await.is_replay(),
+                "{} bytes by {chunk}",
+                body.len()
+            );
+            assert!(
+                send(&app, keyed("/", &format!("k{n}-{chunk}"), body.clone()))
+                    .await
+                    .is_replay()
+            );
         }
     }
     assert_eq!(runs.count(), 15);
 }
 
 fn chunked(body: &[u8], size: usize) -> Body {
-    let chunks: Vec<Result<Bytes, std::io::Error>> = body.chunks(size).map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
+    let chunks: Vec<Result<Bytes, std::io::Error>> = body
+        .chunks(size)
+        .map(|chunk| Ok(Bytes::copy_from_slice(chunk)))
+        .collect();
     Body::from_stream(futures_util::stream::iter(chunks))
 }
 
@@ -96,8 +127,16 @@ fn chunked(body: &[u8], size: usize) -> Body {
 async fn b043_bytes_are_compared_not_json() {
     let (app, runs) = app();
     send(&app, keyed("/", "k", r#"{"a":1,"b":2}"#)).await;
-    for other in [r#"{"b":2,"a":1}"#, r#"{"a":1, "b":2}"#, r#"{"a":1,"b":2}"#.trim_end_matches('}')] {
-        assert_eq!(send(&app, keyed("/", "k", other)).await.status, 422, "{other}");
+    for other in [
+        r#"{"b":2,"a":1}"#,
+        r#"{"a":1, "b":2}"#,
+        r#"{"a":1,"b":2}"#.trim_end_matches('}'),
+    ] {
+        assert_eq!(
+            send(&app, keyed("/", "k", other)).await.status,
+            422,
+            "{other}"
+        );
     }
     assert_eq!(runs.count(), 1);
 }
@@ -105,16 +144,51 @@ async fn b043_bytes_are_compared_not_json() {
 #[tokio::test]
 async fn ignored_members_may_change_between_attempts() {
     let (app, runs) = app();
-    let first = send(&app, keyed("/lenient", "k", r#"{"a":1,"sentAt":"09:00","meta":{"attempt":1,"b":2}}"#)).await;
-    let again = send(&app, keyed("/lenient", "k", r#"{"meta":{"b":2,"attempt":2}, "sentAt":"09:01", "a":1}"#)).await;
+    let first = send(
+        &app,
+        keyed(
+            "/lenient",
+            "k",
+            r#"{"a":1,"sentAt":"09:00","meta":{"attempt":1,"b":2}}"#,
+        ),
+    )
+    .await;
+    let again = send(
+        &app,
+        keyed(
+            "/lenient",
+            "k",
+            r#"{"meta":{"b":2,"attempt":2}, "sentAt":"09:01", "a":1}"#,
+        ),
+    )
+    .await;
     assert!(again.is_replay() && again.body == first.body);
-    for other in [r#"{"a":2,"meta":{"b":2}}"#, r#"{"a":1,"meta":{"b":3}}"#, r#"{"a":1}"#] {
-        assert_eq!(send(&app, keyed("/lenient", "k", other)).await.status, 422, "{other}");
+    for other in [
+        r#"{"a":2,"meta":{"b":2}}"#,
+        r#"{"a":1,"meta":{"b":3}}"#,
+        r#"{"a":1}"#,
+    ] {
+        assert_eq!(
+            send(&app, keyed("/lenient", "k", other)).await.status,
+            422,
+            "{other}"
+        );
     }
     // what is no JSON is compared by its bytes
-    assert!(!send(&app, keyed("/lenient", "text", "{a")).await.is_replay());
-    assert!(send(&app, keyed("/lenient", "text", "{a")).await.is_replay());
-    assert_eq!(send(&app, keyed("/lenient", "text", "{b")).await.status, 422);
+    assert!(
+        !send(&app, keyed("/lenient", "text", "{a"))
+            .await
+            .is_replay()
+    );
+    assert!(
+        send(&app, keyed("/lenient", "text", "{a"))
+            .await
+            .is_replay()
+    );
+    assert_eq!(
+        send(&app, keyed("/lenient", "text", "{b")).await.status,
+        422
+    );
     assert_eq!(runs.count(), 2);
 }
 
@@ -128,8 +202,16 @@ async fn b044_a_refused_duplicate_leaves_the_owner_alone() {
     tokio::time::sleep(Duration::from_millis(500)).await;
     let began = tokio::time::Instant::now();
     assert_eq!(send(&app, keyed("/slow", "k", "other")).await.status, 422);
-    assert!(began.elapsed() < Duration::from_millis(100), "at once, although the first still runs");
-    hang_up(&app, keyed("/slow", "k", "mine"), Duration::from_millis(500)).await;
+    assert!(
+        began.elapsed() < Duration::from_millis(100),
+        "at once, although the first still runs"
+    );
+    hang_up(
+        &app,
+        keyed("/slow", "k", "mine"),
+        Duration::from_millis(500),
+    )
+    .await;
     let first = first.await.unwrap();
     assert_eq!(first.outcome(), (200, false));
     for _ in 0..2 {
@@ -143,10 +225,27 @@ async fn b044_a_refused_duplicate_leaves_the_owner_alone() {
 #[tokio::test]
 async fn path_and_query_are_part_of_the_request() {
     let (app, runs) = app();
-    assert_eq!(send(&app, keyed("/tickets/1/close", "k", "")).await.outcome(), (200, false));
-    assert_eq!(send(&app, keyed("/tickets/2/close", "k", "")).await.status, 422);
-    assert_eq!(send(&app, keyed("/tickets/1/close?now", "k", "")).await.status, 422);
-    assert!(send(&app, keyed("/tickets/1/close", "k", "")).await.is_replay());
+    assert_eq!(
+        send(&app, keyed("/tickets/1/close", "k", ""))
+            .await
+            .outcome(),
+        (200, false)
+    );
+    assert_eq!(
+        send(&app, keyed("/tickets/2/close", "k", "")).await.status,
+        422
+    );
+    assert_eq!(
+        send(&app, keyed("/tickets/1/close?now", "k", ""))
+            .await
+            .status,
+        422
+    );
+    assert!(
+        send(&app, keyed("/tickets/1/close", "k", ""))
+            .await
+            .is_replay()
+    );
     assert_eq!(runs.count(), 1);
 }
 
@@ -154,15 +253,23 @@ async fn path_and_query_are_part_of_the_request() {
 async fn a_form_is_the_same_under_another_boundary() {
     let (app, runs) = app();
     let form = |boundary: &str, value: &str| {
-        let body = format!("--{boundary}\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\n{value}\r\n--{boundary}--\r\n");
+        let body = format!(
+            "--{boundary}\r\ncontent-disposition: form-data; name=\"a\"\r\n\r\n{value}\r\n--{boundary}--\r\n"
+        );
         post_to("/form")
             .header("idempotency-key", "k")
-            .header("content-type", format!("multipart/form-data; boundary={boundary}"))
+            .header(
+                "content-type",
+                format!("multipart/form-data; boundary={boundary}"),
+            )
             .body(Body::from(body))
             .unwrap()
     };
     let first = send(&app, form("one", "x")).await;
-    assert_eq!((first.outcome(), first.text().as_str()), ((200, false), "1x"));
+    assert_eq!(
+        (first.outcome(), first.text().as_str()),
+        ((200, false), "1x")
+    );
     assert!(send(&app, form("two", "x")).await.is_replay());
     assert_eq!(send(&app, form("three", "y")).await.status, 422);
     assert_eq!(runs.count(), 1);
@@ -170,8 +277,13 @@ async fn a_form_is_the_same_under_another_boundary() {
 
 #[idempotent]
 async fn raw(State(runs): State<Runs>, request: Request) -> String {
-    let encoding = request.headers()["content-encoding"].to_str().unwrap().to_owned();
-    let body = axum::body::to_bytes(request.into_body(), usize::MAX).await.unwrap();
+    let encoding = request.headers()["content-encoding"]
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let body = axum::body::to_bytes(request.into_body(), usize::MAX)
+        .await
+        .unwrap();
     format!("{} {encoding} {body:?}", runs.add())
 }
 
@@ -181,7 +293,9 @@ async fn encoded_bodies_are_compared_as_they_were_sent() {
     let app = Embedded::shared().on(Router::new().route("/", post(raw)).with_state(runs.clone()));
     let request = || {
         let mut request = keyed("/", "k", vec![0x1f, 0x8b, 0x08, 0x00, 0xff]);
-        request.headers_mut().insert("content-encoding", "gzip".parse().unwrap());
+        request
+            .headers_mut()
+            .insert("content-encoding", "gzip".parse().unwrap());
         request
     };
     let first = send(&app, request()).await;

@@ -35,13 +35,22 @@ async fn work(State(runs): State<Runs>, body: String) -> (StatusCode, String) {
     let failing = run as u64 <= fail;
     // a run that fails takes ten times as long
     sleep(millis(if failing { time * 10 } else { time })).await;
-    (if failing { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::CREATED }, run.to_string())
+    (
+        if failing {
+            StatusCode::INTERNAL_SERVER_ERROR
+        } else {
+            StatusCode::CREATED
+        },
+        run.to_string(),
+    )
 }
 
 fn app(settings: Settings) -> (Embedded, Router, Runs) {
     let embedded = Embedded::with(Caller::shared(), settings);
     let runs = Runs::default();
-    let router = embedded.on(Router::new().route("/", post(work)).with_state(runs.clone()));
+    let router = embedded.on(Router::new()
+        .route("/", post(work))
+        .with_state(runs.clone()));
     (embedded, router, runs)
 }
 
@@ -57,7 +66,11 @@ async fn b002_b062_duplicates_wait_for_the_first_and_replay_it() {
     for duplicate in duplicates {
         let (reply, at) = duplicate.await.unwrap();
         assert!(reply.is_replay() && reply.body == first.body);
-        assert!((millis(1000)..millis(1010)).contains(&(at - began)), "woken, not polled: {:?}", at - began);
+        assert!(
+            (millis(1000)..millis(1010)).contains(&(at - began)),
+            "woken, not polled: {:?}",
+            at - began
+        );
     }
     assert_eq!(runs.count(), 1);
 }
@@ -97,8 +110,15 @@ async fn b009_a_long_run_stays_exclusive_beyond_its_lease() {
     assert_eq!(first.await.unwrap().0.outcome(), (201, false));
     for (duplicate, status, until) in duplicates {
         let (reply, at) = duplicate.await.unwrap();
-        assert_eq!((reply.status.as_u16(), reply.is_replay()), (status, status == 201));
-        assert!((millis(until)..millis(until + 50)).contains(&(at - began)), "{:?}", at - began);
+        assert_eq!(
+            (reply.status.as_u16(), reply.is_replay()),
+            (status, status == 201)
+        );
+        assert!(
+            (millis(until)..millis(until + 50)).contains(&(at - began)),
+            "{:?}",
+            at - began
+        );
     }
     assert_eq!(runs.count(), 1);
 }
@@ -112,9 +132,16 @@ async fn b063_waiting_ends_on_time() {
     let duplicates: Vec<_> = (0..50).map(|_| spawn(&app, "k", "20000")).collect();
     for duplicate in duplicates {
         let (reply, at) = duplicate.await.unwrap();
-        assert_eq!((reply.status.as_u16(), reply.problem().as_str()), (409, "urn:idempotency:in-flight"));
+        assert_eq!(
+            (reply.status.as_u16(), reply.problem().as_str()),
+            (409, "urn:idempotency:in-flight")
+        );
         assert_eq!(reply.headers["retry-after"], "1");
-        assert!((millis(5000)..millis(5100)).contains(&(at - began)), "{:?}", at - began);
+        assert!(
+            (millis(5000)..millis(5100)).contains(&(at - began)),
+            "{:?}",
+            at - began
+        );
     }
     assert_eq!(first.await.unwrap().0.status, 201);
     assert_eq!(runs.count(), 1);
@@ -130,7 +157,11 @@ async fn b064_one_waiter_takes_over_a_failed_run() {
     let mut replayed = 0;
     for duplicate in duplicates {
         let (reply, _) = duplicate.await.unwrap();
-        assert_eq!((reply.status.as_u16(), reply.text().as_str()), (201, "2"), "nobody gets the first one's 500");
+        assert_eq!(
+            (reply.status.as_u16(), reply.text().as_str()),
+            (201, "2"),
+            "nobody gets the first one's 500"
+        );
         replayed += usize::from(reply.is_replay());
     }
     assert_eq!((runs.count(), replayed), (2, 9));
@@ -144,12 +175,17 @@ async fn impatient(State(runs): State<Runs>) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_wait_of_zero_is_one_look() {
-    let app = Embedded::shared().on(Router::new().route("/", post(impatient)).with_state(Runs::default()));
+    let app = Embedded::shared().on(Router::new()
+        .route("/", post(impatient))
+        .with_state(Runs::default()));
     let first = spawn(&app, "k", "");
     sleep(millis(1)).await;
     let began = Instant::now();
     let (reply, at) = spawn(&app, "k", "").await.unwrap();
-    assert_eq!((reply.status, at - began), (StatusCode::CONFLICT, Duration::ZERO));
+    assert_eq!(
+        (reply.status, at - began),
+        (StatusCode::CONFLICT, Duration::ZERO)
+    );
     assert_eq!(first.await.unwrap().0.outcome(), (200, false));
     assert!(spawn(&app, "k", "").await.unwrap().0.is_replay());
 }
@@ -162,10 +198,24 @@ async fn waiters_are_bounded_by_key() {
     let elsewhere = spawn(&app, "other", "1000");
     sleep(millis(1)).await;
     let replies = futures_util::future::join_all((0..10).map(|_| spawn(&app, "k", "1000"))).await;
-    let at_once = replies.iter().flatten().filter(|(reply, at)| reply.status == 409 && *at - began < millis(10)).count();
-    let replayed = replies.iter().flatten().filter(|(reply, _)| reply.is_replay()).count();
+    let at_once = replies
+        .iter()
+        .flatten()
+        .filter(|(reply, at)| reply.status == 409 && *at - began < millis(10))
+        .count();
+    let replayed = replies
+        .iter()
+        .flatten()
+        .filter(|(reply, _)| reply.is_replay())
+        .count();
     assert_eq!((at_once, replayed), (7, 3));
-    assert_eq!((first.await.unwrap().0.status, elsewhere.await.unwrap().0.status), (StatusCode::CREATED, StatusCode::CREATED));
+    assert_eq!(
+        (
+            first.await.unwrap().0.status,
+            elsewhere.await.unwrap().0.status
+        ),
+        (StatusCode::CREATED, StatusCode::CREATED)
+    );
     // the places are free again
     assert!(spawn(&app, "k", "1000").await.unwrap().0.is_replay());
 }
@@ -174,8 +224,14 @@ async fn waiters_are_bounded_by_key() {
 async fn b067_keys_do_not_wait_for_each_other() {
     let (_, app, _) = app(Settings::default());
     let began = Instant::now();
-    let replies = futures_util::future::join_all((0..50).map(|n| spawn(&app, &format!("k{n}"), "500"))).await;
-    assert!(replies.iter().flatten().all(|(reply, at)| reply.status == 201 && *at - began < millis(510)));
+    let replies =
+        futures_util::future::join_all((0..50).map(|n| spawn(&app, &format!("k{n}"), "500"))).await;
+    assert!(
+        replies
+            .iter()
+            .flatten()
+            .all(|(reply, at)| reply.status == 201 && *at - began < millis(510))
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -185,7 +241,10 @@ async fn over_max_in_flight_new_requests_are_refused_and_records_still_replay() 
     let running = [spawn(&app, "a", "1000"), spawn(&app, "b", "1000")];
     sleep(millis(1)).await;
     let (refused, _) = spawn(&app, "c", "1").await.unwrap();
-    assert_eq!((refused.status.as_u16(), refused.problem().as_str()), (503, "urn:idempotency:overloaded"));
+    assert_eq!(
+        (refused.status.as_u16(), refused.problem().as_str()),
+        (503, "urn:idempotency:overloaded")
+    );
     assert_eq!(refused.headers["retry-after"], "1");
     assert!(spawn(&app, "done", "1").await.unwrap().0.is_replay());
     let duplicate = spawn(&app, "a", "1000");
@@ -193,8 +252,19 @@ async fn over_max_in_flight_new_requests_are_refused_and_records_still_replay() 
         assert_eq!(run.await.unwrap().0.outcome(), (201, false));
     }
     assert!(duplicate.await.unwrap().0.is_replay());
-    assert_eq!(spawn(&app, "c", "1").await.unwrap().0.outcome(), (201, false), "the refused key is free");
-    assert_eq!((runs.count(), embedded.runtime.in_flight(), embedded.store.in_progress()), (4, 0, 0));
+    assert_eq!(
+        spawn(&app, "c", "1").await.unwrap().0.outcome(),
+        (201, false),
+        "the refused key is free"
+    );
+    assert_eq!(
+        (
+            runs.count(),
+            embedded.runtime.in_flight(),
+            embedded.store.in_progress()
+        ),
+        (4, 0, 0)
+    );
 }
 
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
@@ -213,7 +283,11 @@ async fn counted(State(runs): State<Runs>) -> String {
 async fn aborted_requests_never_exceed_max_in_flight() {
     let embedded = Embedded::with(Caller::shared(), Settings::default().max_in_flight(16));
     let runs = Runs::default();
-    let app = Arc::new(embedded.on(Router::new().route("/", post(counted)).with_state(runs.clone())));
+    let app = Arc::new(
+        embedded.on(Router::new()
+            .route("/", post(counted))
+            .with_state(runs.clone())),
+    );
     let clients: Vec<_> = (0..500)
         .map(|n| {
             let app = Arc::clone(&app);
@@ -227,10 +301,17 @@ async fn aborted_requests_never_exceed_max_in_flight() {
     for client in clients {
         client.await.unwrap();
     }
-    embedded.runtime.drain(Duration::from_secs(10)).await.unwrap();
+    embedded
+        .runtime
+        .drain(Duration::from_secs(10))
+        .await
+        .unwrap();
     let most = MOST.load(Ordering::SeqCst);
     assert!((1..=16).contains(&most), "{most} at a time");
-    assert_eq!((embedded.store.in_progress(), embedded.runtime.in_flight()), (0, 0));
+    assert_eq!(
+        (embedded.store.in_progress(), embedded.runtime.in_flight()),
+        (0, 0)
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,5 +322,9 @@ async fn a_waiter_that_hangs_up_stops_waiting() {
     hang_up(&app, keyed("/", "k", "100 1"), millis(500)).await;
     assert_eq!(first.await.unwrap().0.status, 500);
     sleep(Duration::from_secs(10)).await;
-    assert_eq!((runs.count(), embedded.store.len()), (1, 0), "it did not take over");
+    assert_eq!(
+        (runs.count(), embedded.store.len()),
+        (1, 0),
+        "it did not take over"
+    );
 }

@@ -16,7 +16,10 @@ async fn strict(State(runs): State<Runs>) -> String {
 
 fn app(embedded: &Embedded) -> (Router, Runs) {
     let runs = Runs::default();
-    let router = Router::new().route("/", post(create)).route("/strict", post(strict)).with_state(runs.clone());
+    let router = Router::new()
+        .route("/", post(create))
+        .route("/strict", post(strict))
+        .with_state(runs.clone());
     (embedded.on(router), runs)
 }
 
@@ -26,10 +29,18 @@ async fn b037_no_key_is_not_the_key_nothing() {
     let (app, runs) = app(&embedded);
     for n in 1..=3 {
         let reply = send(&app, post_to("/").body(Body::empty()).unwrap()).await;
-        assert_eq!((reply.outcome(), reply.text()), ((200, false), n.to_string()));
+        assert_eq!(
+            (reply.outcome(), reply.text()),
+            ((200, false), n.to_string())
+        );
     }
     assert_eq!(embedded.store.len(), 0);
-    assert_eq!(send(&app, post_to("/strict").body(Body::empty()).unwrap()).await.status, 400);
+    assert_eq!(
+        send(&app, post_to("/strict").body(Body::empty()).unwrap())
+            .await
+            .status,
+        400
+    );
     assert_eq!(runs.count(), 3);
 }
 
@@ -39,7 +50,11 @@ async fn b038_blank_keys_are_refused() {
     let (app, runs) = app(&embedded);
     for blank in ["", "   ", "\t", "\"\"", "\"  \""] {
         let reply = send(&app, keyed("/", blank, "")).await;
-        assert_eq!((reply.status.as_u16(), reply.problem().as_str()), (400, "urn:idempotency:key-malformed"), "{blank:?}");
+        assert_eq!(
+            (reply.status.as_u16(), reply.problem().as_str()),
+            (400, "urn:idempotency:key-malformed"),
+            "{blank:?}"
+        );
     }
     assert_eq!((runs.count(), embedded.store.len()), (0, 0));
 }
@@ -49,16 +64,40 @@ async fn malformed_keys_are_refused_before_the_store_is_touched() {
     let embedded = Embedded::shared();
     let (app, runs) = app(&embedded);
     let long = "k".repeat(256);
-    let bad: [&[u8]; 9] =
-        [b"a, b", b"a,b", b"\"abc", b"\"a\" \"b\"", b"\"a\\n\"", b"k\xc3\xa9y", b"\"k\xff\"", b"a b", long.as_bytes()];
+    let bad: [&[u8]; 9] = [
+        b"a, b",
+        b"a,b",
+        b"\"abc",
+        b"\"a\" \"b\"",
+        b"\"a\\n\"",
+        b"k\xc3\xa9y",
+        b"\"k\xff\"",
+        b"a b",
+        long.as_bytes(),
+    ];
     for key in bad {
         let request = post_to("/").header("idempotency-key", HeaderValue::from_bytes(key).unwrap());
         let reply = send(&app, request.body(Body::empty()).unwrap()).await;
-        assert_eq!((reply.status.as_u16(), reply.problem().as_str()), (400, "urn:idempotency:key-malformed"), "{key:?}");
-        assert!(reply.text().contains("`idempotency-key` header"), "{}", reply.text());
+        assert_eq!(
+            (reply.status.as_u16(), reply.problem().as_str()),
+            (400, "urn:idempotency:key-malformed"),
+            "{key:?}"
+        );
+        assert!(
+            reply.text().contains("`idempotency-key` header"),
+            "{}",
+            reply.text()
+        );
     }
-    let twice = post_to("/").header("idempotency-key", "a").header("idempotency-key", "a");
-    assert_eq!(send(&app, twice.body(Body::empty()).unwrap()).await.problem(), "urn:idempotency:key-malformed");
+    let twice = post_to("/")
+        .header("idempotency-key", "a")
+        .header("idempotency-key", "a");
+    assert_eq!(
+        send(&app, twice.body(Body::empty()).unwrap())
+            .await
+            .problem(),
+        "urn:idempotency:key-malformed"
+    );
     assert_eq!((runs.count(), embedded.store.len()), (0, 0));
 }
 
@@ -69,8 +108,15 @@ async fn a_string_and_a_token_are_the_same_key() {
     for same in ["\"abc\"", " abc ", "\"abc\";v=1", "abc;v=1"] {
         assert!(send(&app, keyed("/", same, "")).await.is_replay(), "{same}");
     }
-    assert!(!send(&app, keyed("/", "ABC", "")).await.is_replay(), "keys are case-sensitive");
-    assert!(!send(&app, keyed("/", &"k".repeat(255), "")).await.is_replay());
+    assert!(
+        !send(&app, keyed("/", "ABC", "")).await.is_replay(),
+        "keys are case-sensitive"
+    );
+    assert!(
+        !send(&app, keyed("/", &"k".repeat(255), ""))
+            .await
+            .is_replay()
+    );
     assert!(!send(&app, keyed("/", r#""a\"b\\c""#, "")).await.is_replay());
     assert_eq!(runs.count(), 4);
 }

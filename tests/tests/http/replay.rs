@@ -23,7 +23,11 @@ use tower_http::compression::CompressionLayer;
 async fn status(State(runs): State<Runs>, code: String) -> Response {
     let _ = runs.add();
     let code = StatusCode::from_bytes(code.as_bytes()).unwrap();
-    if code == StatusCode::NO_CONTENT { code.into_response() } else { (code, "body").into_response() }
+    if code == StatusCode::NO_CONTENT {
+        code.into_response()
+    } else {
+        (code, "body").into_response()
+    }
 }
 
 fn app<H, T>(handler: H, runs: &Runs) -> Router
@@ -31,7 +35,9 @@ where
     H: axum::handler::Handler<T, Runs>,
     T: 'static,
 {
-    Embedded::shared().on(Router::new().route("/", post(handler)).with_state(runs.clone()))
+    Embedded::shared().on(Router::new()
+        .route("/", post(handler))
+        .with_state(runs.clone()))
 }
 
 #[tokio::test]
@@ -41,10 +47,19 @@ async fn b048_the_status_is_part_of_the_record() {
     for code in ["200", "201", "202", "204", "206"] {
         let first = send(&app, keyed("/", code, code)).await;
         let again = send(&app, keyed("/", code, code)).await;
-        assert_eq!((first.status.as_str(), again.status, again.is_replay()), (code, first.status, true));
+        assert_eq!(
+            (first.status.as_str(), again.status, again.is_replay()),
+            (code, first.status, true)
+        );
         assert_eq!(first.body, again.body);
         if code == "204" {
-            assert!(again.body.is_empty() && again.headers.get("content-length").is_none_or(|length| length == "0"));
+            assert!(
+                again.body.is_empty()
+                    && again
+                        .headers
+                        .get("content-length")
+                        .is_none_or(|length| length == "0")
+            );
         }
     }
     assert_eq!(runs.count(), 5);
@@ -59,8 +74,12 @@ async fn outer(request: axum::extract::Request, next: Next) -> Response {
     static IDS: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     let mut response = next.run(request).await;
     let id = IDS.fetch_add(1, Ordering::Relaxed);
-    response.headers_mut().append("x-request-id", HeaderValue::from(id));
-    response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
+    response
+        .headers_mut()
+        .append("x-request-id", HeaderValue::from(id));
+    response
+        .headers_mut()
+        .append(header::VARY, HeaderValue::from_static("accept"));
     response
 }
 
@@ -70,10 +89,22 @@ async fn b049_a_replay_is_rebuilt_and_outer_layers_run_afresh() {
     let app = app(order, &runs).layer(from_fn(outer));
     let first = send(&app, keyed("/", "k", "")).await;
     let again = send(&app, keyed("/", "k", "")).await;
-    let count = |reply: &idempotent_tests::http::Reply, name: &str| reply.headers.get_all(name).iter().count();
+    let count = |reply: &idempotent_tests::http::Reply, name: &str| {
+        reply.headers.get_all(name).iter().count()
+    };
     for reply in [&first, &again] {
-        assert_eq!((count(reply, "content-type"), count(reply, "vary"), count(reply, "x-request-id")), (1, 1, 1));
-        let length = reply.headers.get("content-length").map(|length| length.to_str().unwrap().parse::<usize>().unwrap());
+        assert_eq!(
+            (
+                count(reply, "content-type"),
+                count(reply, "vary"),
+                count(reply, "x-request-id")
+            ),
+            (1, 1, 1)
+        );
+        let length = reply
+            .headers
+            .get("content-length")
+            .map(|length| length.to_str().unwrap().parse::<usize>().unwrap());
         assert!(length.is_none_or(|length| length == reply.body.len()));
     }
     assert_ne!(first.headers["x-request-id"], again.headers["x-request-id"]);
@@ -82,7 +113,10 @@ async fn b049_a_replay_is_rebuilt_and_outer_layers_run_afresh() {
 #[idempotent]
 async fn png(State(runs): State<Runs>) -> ([(HeaderName, &'static str); 1], Vec<u8>) {
     let _ = runs.add();
-    ([(header::CONTENT_TYPE, "image/png")], [0x00, 0xff, 0xfe, 0x80, 0x0d, 0x0a].repeat(1707))
+    (
+        [(header::CONTENT_TYPE, "image/png")],
+        [0x00, 0xff, 0xfe, 0x80, 0x0d, 0x0a].repeat(1707),
+    )
 }
 
 #[tokio::test]
@@ -92,7 +126,10 @@ async fn b050_bodies_are_bytes() {
     let first = send(&app, keyed("/", "k", "")).await;
     let again = send(&app, keyed("/", "k", "")).await;
     assert_eq!((first.body.len(), again.is_replay()), (10_242, true));
-    assert_eq!((again.body, &again.headers["content-type"]), (first.body, &first.headers["content-type"]));
+    assert_eq!(
+        (again.body, &again.headers["content-type"]),
+        (first.body, &first.headers["content-type"])
+    );
 }
 
 #[idempotent]
@@ -115,15 +152,32 @@ async fn b051_a_response_that_cannot_be_replayed_leaves_a_marker() {
     let runs = Runs::default();
     let settings = Settings::default().max_response_bytes(64);
     let embedded = Embedded::with(Caller::shared(), settings);
-    let app = embedded.on(Router::new().route("/stream", post(stream)).route("/huge", post(huge)).with_state(runs.clone()));
-    for (path, body, status, location) in
-        [("/stream", "01234".to_owned(), 201, Some("/orders/1")), ("/huge", "x".repeat(65), 200, None)]
-    {
+    let app = embedded.on(Router::new()
+        .route("/stream", post(stream))
+        .route("/huge", post(huge))
+        .with_state(runs.clone()));
+    for (path, body, status, location) in [
+        ("/stream", "01234".to_owned(), 201, Some("/orders/1")),
+        ("/huge", "x".repeat(65), 200, None),
+    ] {
         let first = send(&app, keyed(path, "k", "")).await;
-        assert_eq!((first.status.as_u16(), first.text()), (status, body), "untouched");
+        assert_eq!(
+            (first.status.as_u16(), first.text()),
+            (status, body),
+            "untouched"
+        );
         let again = send(&app, keyed(path, "k", "")).await;
-        assert_eq!((again.outcome(), again.problem().as_str()), ((409, false), "urn:idempotency:response-unavailable"));
-        assert_eq!(again.headers.get("location").map(|value| value.to_str().unwrap()), location);
+        assert_eq!(
+            (again.outcome(), again.problem().as_str()),
+            ((409, false), "urn:idempotency:response-unavailable")
+        );
+        assert_eq!(
+            again
+                .headers
+                .get("location")
+                .map(|value| value.to_str().unwrap()),
+            location
+        );
         assert!(!again.headers.contains_key("retry-after"));
         let problem: Value = serde_json::from_slice(&again.body).unwrap();
         assert_eq!(problem["original_status"], status);
@@ -162,13 +216,38 @@ async fn b053_the_handlers_headers_come_back_and_only_transient_ones_do_not() {
     let first = send(&app, keyed("/", "k", "")).await;
     let again = send(&app, keyed("/", "k", "")).await;
     assert!(again.is_replay());
-    for name in ["location", "etag", "link", "content-language", "x-custom", "content-type"] {
-        let values = |reply: &idempotent_tests::http::Reply| reply.headers.get_all(name).iter().cloned().collect::<Vec<_>>();
+    for name in [
+        "location",
+        "etag",
+        "link",
+        "content-language",
+        "x-custom",
+        "content-type",
+    ] {
+        let values = |reply: &idempotent_tests::http::Reply| {
+            reply
+                .headers
+                .get_all(name)
+                .iter()
+                .cloned()
+                .collect::<Vec<_>>()
+        };
         assert!(!values(&first).is_empty());
         assert_eq!(values(&first), values(&again), "{name}");
     }
-    for name in ["set-cookie", "www-authenticate", "date", "connection", "keep-alive", "x-hop", "upgrade"] {
-        assert!(first.headers.contains_key(name) && !again.headers.contains_key(name), "{name}");
+    for name in [
+        "set-cookie",
+        "www-authenticate",
+        "date",
+        "connection",
+        "keep-alive",
+        "x-hop",
+        "upgrade",
+    ] {
+        assert!(
+            first.headers.contains_key(name) && !again.headers.contains_key(name),
+            "{name}"
+        );
     }
 }
 
@@ -185,7 +264,10 @@ async fn b054_a_replay_does_nothing_else() {
     let runs = Runs::default();
     let app = app(follow_up, &runs);
     for n in 0..5 {
-        assert_eq!(send(&app, keyed("/", "k", "")).await.outcome(), (202, n > 0));
+        assert_eq!(
+            send(&app, keyed("/", "k", "")).await.outcome(),
+            (202, n > 0)
+        );
     }
     assert_eq!(runs.count(), 1);
 }
@@ -201,16 +283,33 @@ async fn b055_content_encoding_is_negotiated_anew() {
     let app = app(long_json, &runs).layer(CompressionLayer::new());
     let with = |encoding: &str| {
         let mut request = keyed("/", "k", "");
-        request.headers_mut().insert("accept-encoding", encoding.parse().unwrap());
+        request
+            .headers_mut()
+            .insert("accept-encoding", encoding.parse().unwrap());
         request
     };
     let first = send(&app, with("gzip")).await;
-    assert_eq!((first.is_replay(), first.headers["content-encoding"].as_bytes()), (false, &b"gzip"[..]));
+    assert_eq!(
+        (
+            first.is_replay(),
+            first.headers["content-encoding"].as_bytes()
+        ),
+        (false, &b"gzip"[..])
+    );
     let plain = send(&app, with("identity")).await;
     assert!(plain.is_replay() && !plain.headers.contains_key("content-encoding"));
-    assert_eq!(serde_json::from_slice::<Value>(&plain.body).unwrap()["order"], 1);
+    assert_eq!(
+        serde_json::from_slice::<Value>(&plain.body).unwrap()["order"],
+        1
+    );
     let again = send(&app, with("gzip")).await;
-    assert_eq!((again.is_replay(), again.headers["content-encoding"].as_bytes()), (true, &b"gzip"[..]));
+    assert_eq!(
+        (
+            again.is_replay(),
+            again.headers["content-encoding"].as_bytes()
+        ),
+        (true, &b"gzip"[..])
+    );
     assert_eq!(again.body, first.body);
     assert_eq!(runs.count(), 1);
 }
@@ -250,10 +349,21 @@ async fn a_body_that_breaks_off_breaks_off_for_the_client_and_is_not_run_again()
 
     let runs = Runs::default();
     let app = app(broken, &runs);
-    let mut body = app.clone().oneshot(keyed("/", "k", "")).await.unwrap().into_body();
-    assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), "half");
+    let mut body = app
+        .clone()
+        .oneshot(keyed("/", "k", ""))
+        .await
+        .unwrap()
+        .into_body();
+    assert_eq!(
+        body.frame().await.unwrap().unwrap().into_data().unwrap(),
+        "half"
+    );
     assert!(body.frame().await.unwrap().is_err());
-    assert_eq!(send(&app, keyed("/", "k", "")).await.problem(), "urn:idempotency:response-unavailable");
+    assert_eq!(
+        send(&app, keyed("/", "k", "")).await.problem(),
+        "urn:idempotency:response-unavailable"
+    );
     assert_eq!(runs.count(), 1);
 }
 
@@ -287,6 +397,9 @@ async fn a_response_that_panics_while_it_is_read_is_not_run_again() {
         async move { send(&app, keyed("/", "k", "")).await }
     });
     assert!(task.await.unwrap_err().is_panic());
-    assert_eq!(send(&app, keyed("/", "k", "")).await.problem(), "urn:idempotency:response-unavailable");
+    assert_eq!(
+        send(&app, keyed("/", "k", "")).await.problem(),
+        "urn:idempotency:response-unavailable"
+    );
     assert_eq!(runs.count(), 1);
 }
