@@ -6,16 +6,25 @@
 //! the handler's response is captured or a stored one replayed ([`serve`], [`capture`],
 //! [`replay`], [`problem`]).
 
-mod body;
-mod call;
-mod capture;
-mod context;
-mod extract;
-mod options;
-mod problem;
-mod replay;
 mod run;
+
+mod extract;
+
 mod serve;
+
+mod call;
+
+mod capture;
+
+mod body;
+
+mod replay;
+
+mod problem;
+
+mod context;
+
+mod options;
 
 pub use self::{
     context::IdempotencyContext,
