@@ -30,6 +30,8 @@ mod error;
 
 mod clock;
 
+pub use idempotent_macros::{idempotent, non_idempotent};
+
 pub use self::{
     caller::{Caller, Subject},
     error::{Error, ErrorKind},
@@ -45,5 +47,8 @@ pub use self::{
 pub mod __private {
     pub use core::time::Duration;
 
-    pub use crate::handler::{NoArgs, Options, Via};
+    pub use crate::handler::{
+        NoArgs, Options, Via,
+        check::{self, subject},
+    };
 }

@@ -1,3 +1,5 @@
 //! Support for the integration tests.
 
+pub mod replay;
+
 pub mod source;

@@ -6,11 +6,26 @@
 //! the handler's response is captured or a stored one replayed ([`serve`], [`capture`],
 //! [`replay`], [`problem`]).
 
+<<<<<<< HEAD
+=======
+mod body;
+mod call;
+mod capture;
+#[doc(hidden)]
+pub mod check;
+mod context;
+mod extract;
+mod options;
+mod problem;
+mod replay;
+>>>>>>> macros
 mod run;
 
 mod extract;
 
 mod serve;
+#[cfg(feature = "typed-routing")]
+mod typed;
 
 mod call;
 

@@ -1,0 +1,59 @@
+//! The annotated function as it was written.
+
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote};
+use syn::parse::{Parse, ParseStream};
+use syn::{AttrStyle, Attribute, Signature, Visibility, braced, token::Brace};
+
+/// A function whose body stays as the user's own tokens: nothing in it is taken apart, so the compiler
+/// sees what was written and syntax that this crate does not know passes through.
+#[derive(Clone)]
+pub(crate) struct Item {
+    pub(crate) attrs: Vec<Attribute>,
+    pub(crate) vis: Visibility,
+    pub(crate) sig: Signature,
+    pub(crate) brace: Brace,
+    pub(crate) body: TokenStream,
+}
+
+impl Parse for Item {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut attrs = input.call(Attribute::parse_outer)?;
+        let vis = input.parse()?;
+        let sig = input.parse()?;
+        let content;
+        let brace = braced!(content in input);
+        // `#![allow(..)]` at the top of the body belongs to the function.
+        attrs.extend(
+            content
+                .call(Attribute::parse_inner)?
+                .into_iter()
+                .map(|attr| Attribute {
+                    style: AttrStyle::Outer,
+                    ..attr
+                }),
+        );
+        let body = content.parse()?;
+        Ok(Self {
+            attrs,
+            vis,
+            sig,
+            brace,
+            body,
+        })
+    }
+}
+
+impl ToTokens for Item {
+    fn to_tokens(&self, tokens: &mut TokenStream) {
+        let Self {
+            attrs,
+            vis,
+            sig,
+            brace,
+            body,
+        } = self;
+        tokens.extend(quote!(#(#attrs)* #vis #sig));
+        brace.surround(tokens, |tokens| tokens.extend(body.clone()));
+    }
+}

@@ -1,0 +1,158 @@
+//! The options of `#[idempotent]` that the expansion itself carries out.
+
+use axum::{
+    Json, Router,
+    extract::{FromRequestParts, Path, State},
+    http::{StatusCode, request::Parts, response},
+    routing::post,
+};
+use idempotent_runtime::{Verdict, idempotent};
+use idempotent_tests::replay::{Post, protected};
+use serde::Deserialize;
+
+struct User {
+    id: u32,
+}
+
+impl<S: Sync> FromRequestParts<S> for User {
+    type Rejection = StatusCode;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, StatusCode> {
+        let header = parts
+            .headers
+            .get("authorization")
+            .and_then(|value| value.to_str().ok());
+        let id = header
+            .and_then(|value| value.strip_prefix("Bearer "))
+            .and_then(|id| id.parse().ok());
+        id.map(|id| Self { id }).ok_or(StatusCode::UNAUTHORIZED)
+    }
+}
+
+#[derive(Deserialize)]
+struct Order {
+    n: u32,
+    _tags: Option<Vec<String>>,
+}
+
+#[tokio::test]
+async fn subjects() {
+    #[idempotent(subject = user.id)]
+    async fn field(user: User) -> &'static str {
+        "field"
+    }
+    #[idempotent(subject = format!("{}:{}", user.id, n))]
+    async fn several(
+        State(()): State<()>,
+        user: User,
+        Path((n, _)): Path<(u8, u8)>,
+        Json(mut order): Json<Order>,
+    ) -> String {
+        order.n += 1;
+        format!("{} {n}", order.n)
+    }
+    #[idempotent(subject = n + 1)]
+    async fn arithmetic(Json(Order { n, .. }): Json<Order>) -> String {
+        n.to_string()
+    }
+    #[idempotent(subject = whole.n)]
+    async fn bound(Json(whole @ Order { n: _, .. }): Json<Order>) -> String {
+        whole.n.to_string()
+    }
+    #[idempotent(subject = "everybody")]
+    async fn constant(_: User) -> &'static str {
+        "constant"
+    }
+    #[idempotent(subject = format!("{n}"))]
+    async fn in_format_string(_: User, Json(Order { n, .. }): Json<Order>) -> &'static str {
+        "only the subject has a use of n"
+    }
+    let router = Router::new()
+        .route("/field", post(field))
+        .route("/several/{a}/{b}", post(several))
+        .route("/arithmetic", post(arithmetic))
+        .route("/bound", post(bound))
+        .route("/constant", post(constant))
+        .route("/in-format-string", post(in_format_string));
+    let router = protected(router);
+    for (path, want) in [
+        ("/field", "field"),
+        ("/several/3/4", "2 3"),
+        ("/arithmetic", "1"),
+        ("/bound", "1"),
+        ("/constant", "constant"),
+        ("/in-format-string", "only the subject has a use of n"),
+    ] {
+        assert_eq!(
+            Post::json(path, r#"{"n":1}"#)
+                .runs_and_replays(&router)
+                .await
+                .body,
+            want,
+            "{path}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn each_subject_has_its_own_keys() {
+    #[idempotent(subject = order.n % 2)]
+    async fn h(Path(id): Path<u8>, Json(order): Json<Order>) -> String {
+        format!("{id} {}", order.n)
+    }
+    let router = protected(Router::new().route("/{id}", post(h)));
+    let send = async |body| Post::json("/1", body).send(&router, Some("own-keys")).await;
+    assert!(!send(r#"{"n":1}"#).await.replayed);
+    assert!(!send(r#"{"n":2}"#).await.replayed, "another subject's key");
+    assert!(send(r#"{"n":1}"#).await.replayed);
+    assert_eq!(
+        send(r#"{"n":3}"#).await.status,
+        422,
+        "the same subject's key"
+    );
+}
+
+#[tokio::test]
+async fn required() {
+    #[idempotent(required)]
+    async fn h(Json(order): Json<Order>) -> String {
+        order.n.to_string()
+    }
+    let router = protected(Router::new().route("/h", post(h)));
+    let post = Post::json("/h", r#"{"n":1}"#);
+    assert_eq!(post.send(&router, None).await.status, 400);
+    assert_eq!(post.send(&router, Some("required")).await.body, "1");
+    let direct: String = h(Json(Order { n: 2, _tags: None }).into()).original().await;
+    assert_eq!(direct, "2", "a direct call needs no key");
+}
+
+fn created_only(parts: &response::Parts) -> Verdict {
+    if parts.status == StatusCode::CREATED {
+        Verdict::Store
+    } else {
+        Verdict::Release
+    }
+}
+
+#[tokio::test]
+async fn all_options_at_once() {
+    #[idempotent(
+        required,
+        subject = order.n,
+        name = "create-order",
+        retention = "1day 12h",
+        wait = "0s",
+        lease = "1500ms",
+        on_store_failure = "closed",
+        verdict = self::created_only,
+        ignore("/_tags", "/a~1b/0"),
+        crate = ::idempotent_runtime,
+    )]
+    async fn h(Json(order): Json<Order>) -> (StatusCode, String) {
+        (StatusCode::CREATED, order.n.to_string())
+    }
+    let router = protected(Router::new().route("/h", post(h)));
+    let post = Post::json("/h", r#"{"n":1}"#);
+    assert_eq!(post.send(&router, Some("all")).await.status, 201);
+    assert!(post.send(&router, Some("all")).await.replayed);
+}
