@@ -90,7 +90,7 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let interrupt = async {
         signals.next().await;
         println!("Stopping: running orders are finished. Ctrl-C again stops at once.");
-        drop(stop.send(()));
+        let _ = stop.send(());
         signals.next().await;
     };
     tokio::select! {

@@ -6,26 +6,14 @@
 //! the handler's response is captured or a stored one replayed ([`serve`], [`capture`],
 //! [`replay`], [`problem`]).
 
-<<<<<<< HEAD
-=======
-mod body;
-mod call;
-mod capture;
-#[doc(hidden)]
-pub mod check;
-mod context;
-mod extract;
-mod options;
-mod problem;
-mod replay;
->>>>>>> macros
 mod run;
+
+#[cfg(feature = "typed-routing")]
+mod typed;
 
 mod extract;
 
 mod serve;
-#[cfg(feature = "typed-routing")]
-mod typed;
 
 mod call;
 
@@ -40,6 +28,9 @@ mod problem;
 mod context;
 
 mod options;
+
+#[doc(hidden)]
+pub mod check;
 
 pub use self::{
     context::IdempotencyContext,
