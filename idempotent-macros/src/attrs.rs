@@ -15,11 +15,10 @@ pub(crate) struct Split {
     pub(crate) inner: Vec<Attribute>,
 }
 
-const OUTER: [&str; 9] = [
+const OUTER: [&str; 8] = [
     "doc",
     "cfg",
     "deprecated",
-    "must_use",
     "allow",
     "warn",
     "deny",
@@ -33,8 +32,12 @@ impl Split {
         for attr in attrs {
             if let Some((condition, attrs)) = conditional(attr) {
                 let (outer, inner): (Vec<_>, Vec<_>) = attrs.into_iter().partition(is_outer);
-                split.outer.extend(conditionally(&condition, &outer));
-                split.inner.extend(conditionally(&condition, &inner));
+                split
+                    .outer
+                    .extend(conditionally(attr.style, &condition, &outer));
+                split
+                    .inner
+                    .extend(conditionally(attr.style, &condition, &inner));
             } else if OUTER.iter().any(|name| attr.path().is_ident(name)) {
                 split.outer.push(attr.clone());
             } else {
@@ -49,8 +52,14 @@ fn is_outer(attr: &TokenStream) -> bool {
     path_of(attr).is_some_and(|path| OUTER.iter().any(|name| path.is_ident(name)))
 }
 
-fn conditionally(condition: &TokenStream, attrs: &[TokenStream]) -> Option<Attribute> {
-    (!attrs.is_empty()).then(|| parse_quote!(#[cfg_attr(#condition, #(#attrs),*)]))
+fn conditionally(
+    style: AttrStyle,
+    condition: &TokenStream,
+    attrs: &[TokenStream],
+) -> Option<Attribute> {
+    let attr: Option<Attribute> =
+        (!attrs.is_empty()).then(|| parse_quote!(#[cfg_attr(#condition, #(#attrs),*)]));
+    attr.map(|attr| Attribute { style, ..attr })
 }
 
 /// Takes the first `#[utoipa::path(..)]` out of the attributes. It adds an item beside the function and reads the

@@ -24,15 +24,7 @@ impl Parse for Item {
         let content;
         let brace = braced!(content in input);
         // `#![allow(..)]` at the top of the body belongs to the function.
-        attrs.extend(
-            content
-                .call(Attribute::parse_inner)?
-                .into_iter()
-                .map(|attr| Attribute {
-                    style: AttrStyle::Outer,
-                    ..attr
-                }),
-        );
+        attrs.extend(content.call(Attribute::parse_inner)?);
         let body = content.parse()?;
         Ok(Self {
             attrs,
@@ -53,7 +45,10 @@ impl ToTokens for Item {
             brace,
             body,
         } = self;
-        tokens.extend(quote!(#(#attrs)* #vis #sig));
-        brace.surround(tokens, |tokens| tokens.extend(body.clone()));
+        let (above, within): (Vec<_>, Vec<_>) = attrs
+            .iter()
+            .partition(|attr| matches!(attr.style, AttrStyle::Outer));
+        tokens.extend(quote!(#(#above)* #vis #sig));
+        brace.surround(tokens, |tokens| tokens.extend(quote!(#(#within)* #body)));
     }
 }

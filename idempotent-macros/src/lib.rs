@@ -1,12 +1,19 @@
 //! The attributes of `idempotent-runtime`.
 
-mod args;
-mod attrs;
-mod cfg;
 mod expand;
-mod item;
+
 mod model;
+
 mod non_idempotent;
+
+mod args;
+
+mod cfg;
+
+mod item;
+
+mod attrs;
+
 mod root;
 
 use proc_macro::TokenStream;

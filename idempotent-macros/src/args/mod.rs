@@ -85,6 +85,7 @@ fn check(item: &NestedMeta, before: &[NestedMeta]) -> Result<()> {
     let names = OPTIONS.map(|(name, _)| name);
     if !names.contains(&name.as_str()) {
         let unknown = Error::unknown_field_with_alts(&name, &names).to_string();
+        let unknown = unknown.replace("Unknown field: ", "unknown option ");
         let stop = if unknown.ends_with('?') { "" } else { "." };
         return Err(Error::custom(format!("{unknown}{stop} {}", options())));
     }

@@ -9,7 +9,10 @@ use crate::model::{Model, contains_impl, leaves};
 
 /// Can the declared type be replayed, and is it a response? A closure that nobody calls: it is type-checked and
 /// leaves no code.
-pub(super) fn declared(model: &Model) -> Option<TokenStream> {
+///
+/// It mentions the nested function, which is otherwise only called: Clippy asks whether `async` is needed only where
+/// a function is never used as a value, and a handler is. With `impl Trait` in its arguments it has no value.
+pub(super) fn declared(model: &Model, function: &TokenStream) -> TokenStream {
     let root = &model.root;
     let leaves = leaves(&model.ret)
         .into_iter()
@@ -28,16 +31,16 @@ pub(super) fn declared(model: &Model) -> Option<TokenStream> {
         let (ret, at) = (&model.ret, at.located_at(model.ret.span()));
         quote_spanned!(at=> #root::__private::check::require_into_response::<#ret>();)
     });
-    if probes.is_empty() && response.is_none() {
-        return None;
-    }
-    Some(quote_spanned! {at=>
+    let value = (!model.params.iter().any(|param| contains_impl(&param.ty)))
+        .then(|| quote_spanned!(at=> let _ = #function;));
+    quote_spanned! {at=>
         let _ = || {
+            #value
             #traits
             #(#probes)*
             #response
         };
-    })
+    }
 }
 
 /// `()`, `&'static str`, `[u8; 4]`: nothing that is refused hides in them.
@@ -72,12 +75,15 @@ pub(super) fn body(model: &Model, body: TokenStream) -> TokenStream {
     }
 }
 
-/// Says at the function what is not `Send`. A generic function is checked where it is used, as Axum does.
-pub(super) fn send(model: &Model, call: TokenStream) -> TokenStream {
+/// Calls the function, and says at its name what is not `Send` in its future. A generic function is checked where it
+/// is used, as Axum does.
+pub(super) fn send(model: &Model, function: &TokenStream) -> TokenStream {
+    let root = &model.root;
+    let at = Span::mixed_site().located_at(model.item.sig.ident.span());
+    let names = model.params.iter().map(|param| &param.name);
+    let call = quote_spanned!(at=> #function(#(#names),*));
     if model.is_generic() {
         return call;
     }
-    let root = &model.root;
-    let at = Span::mixed_site().located_at(model.item.sig.ident.span());
     quote_spanned!(at=> #root::__private::check::require_send(#call))
 }

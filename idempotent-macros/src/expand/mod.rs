@@ -16,11 +16,12 @@
 
 mod checks;
 mod options;
+mod signature;
 mod subject;
 
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Error, GenericParam, Ident, Path};
+use syn::{AttrStyle, Attribute, Error, GenericParam, Ident, Path};
 
 use crate::args::Args;
 use crate::attrs::{Split, take_utoipa};
@@ -84,66 +85,84 @@ fn again(root: &Path, raw: &TokenStream, item: &Item) -> Option<TokenStream> {
 
 fn expand(model: &Model) -> TokenStream {
     let at = Span::mixed_site();
-    let Model {
-        root,
-        item,
-        params,
-        ret,
-        ..
-    } = model;
+    let Model { root, item, .. } = model;
     let Split { outer, inner } = Split::new(&item.attrs);
-    let (vis, sig, ident) = (&item.vis, &item.sig, &item.sig.ident);
-    let (generics, bounds) = (&sig.generics, &sig.generics.where_clause);
-
-    let no_arguments = Ident::new("request", at);
-    let (last, last_ty, binder) = params.last().map_or_else(
-        || {
-            (
-                &no_arguments,
-                quote_spanned!(at=> #root::__private::NoArgs),
-                quote_spanned!(at=> _),
-            )
-        },
-        |param| {
-            (
-                &param.name,
-                param.ty.to_token_stream(),
-                param.name.to_token_stream(),
-            )
-        },
-    );
-    let names: Vec<_> = params.iter().map(|param| &param.name).collect();
-    let before = params.iter().take(params.len().saturating_sub(1));
-    let before = before.map(|param| {
-        let (name, ty) = (&param.name, &param.ty);
-        quote_spanned!(at=> #name: #ty,)
-    });
+    let (outer, top) = by_style(&outer);
+    let (inner, inner_top) = by_style(&inner);
+    let last = last(model);
+    let outer_sig = signature::outer(model, &last);
+    let inner_sig = signature::inner(item);
 
     let body = subject::body(model);
     let body = checks::body(model, body);
+    let inner_block = block(item, quote!(#(#inner_top)* #body));
+
+    let function = function(model);
+    let checks = checks::declared(model, &function);
+    let options = options::options(model);
+    let call = checks::send(model, &function);
+    let subject::Subject { keyed, subject } = subject::subject(model);
+    let Last { name, binder, .. } = last;
+    let outer_block = block(
+        item,
+        quote_spanned! {at=>
+            #(#top)*
+            #(#inner)*
+            #inner_sig #inner_block
+            #checks
+            #root::Run::new(#options, #name, |#binder, #keyed| (#subject, #call))
+        },
+    );
+    quote!(#(#outer)* #outer_sig #outer_block)
+}
+
+/// The argument that is wrapped.
+struct Last {
+    name: Ident,
+    ty: TokenStream,
+    /// What the runtime hands back is bound to.
+    binder: TokenStream,
+}
+
+fn last(model: &Model) -> Last {
+    let at = Span::mixed_site();
+    let root = &model.root;
+    model.params.last().map_or_else(
+        || Last {
+            name: Ident::new("request", at),
+            ty: quote_spanned!(at=> #root::__private::NoArgs),
+            binder: quote_spanned!(at=> _),
+        },
+        |param| Last {
+            name: param.name.clone(),
+            ty: param.ty.to_token_stream(),
+            binder: param.name.to_token_stream(),
+        },
+    )
+}
+
+/// The nested function as a value. It is located at the name, which is where a future that is not `Send` is reported.
+fn function(model: &Model) -> TokenStream {
+    let mut function = model.item.sig.ident.clone();
+    let at = Span::mixed_site().located_at(function.span());
+    function.set_span(at);
+    let turbofish = turbofish(model);
+    quote_spanned!(at=> #function #turbofish)
+}
+
+/// `#[..]` and `#![..]`
+fn by_style(attrs: &[Attribute]) -> (Vec<&Attribute>, Vec<&Attribute>) {
+    attrs
+        .iter()
+        .partition(|attr| matches!(attr.style, AttrStyle::Outer))
+}
+
+/// Both functions have the user's braces.
+fn block(item: &Item, body: TokenStream) -> TokenStream {
     let mut block = TokenStream::new();
     item.brace
         .surround(&mut block, |tokens| tokens.extend(body));
-
-    let checks = checks::declared(model);
-    let options = options::options(model);
-    let turbofish = turbofish(model);
-    let call = quote_spanned!(at=> #ident #turbofish(#(#names),*));
-    let call = checks::send(model, call);
-    let subject::Subject { keyed, subject } = subject::subject(model);
-    // Where the future cannot be a handler's, the name of the function is what to point at.
-    let run = quote_spanned! {at.located_at(ident.span())=>
-        #root::Run<impl ::core::future::Future<Output = #ret>>
-    };
-    quote_spanned! {at=>
-        #(#outer)*
-        #vis fn #ident #generics (#(#before)* #last: #root::Idempotent<#last_ty>) -> #run #bounds {
-            #(#inner)*
-            #sig #block
-            #checks
-            #root::Run::new(#options, #last, |#binder, #keyed| (#subject, #call))
-        }
-    }
+    block
 }
 
 fn turbofish(model: &Model) -> Option<TokenStream> {

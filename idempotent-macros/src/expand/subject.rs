@@ -39,12 +39,13 @@ pub(super) fn subject(model: &Model) -> Subject {
             (&param.name, pat)
         })
         .unzip();
+    let uses = uses(&used);
     let located = at.located_at(expr.span());
     let value = quote_spanned!(located=> #root::__private::subject(&(#expr)));
     let value = quote_spanned! {at=>
         match (#(&#names,)*) {
             (#(#pats,)*) => {
-                #(let _ = &#used;)*
+                #uses
                 #value
             }
         }
@@ -60,12 +61,11 @@ pub(super) fn subject(model: &Model) -> Subject {
 /// of it. Items stay first.
 pub(super) fn body(model: &Model) -> TokenStream {
     let body = model.item.body.clone();
-    let used = used(model);
-    if used.is_empty() {
+    let uses = uses(&used(model));
+    if uses.is_empty() {
         return body;
     }
     let at = Span::mixed_site();
-    let uses = quote_spanned!(at=> #(let _ = &#used;)*);
     let Ok(mut items) = Block::parse_within.parse2(body.clone()) else {
         return quote_spanned!(at=> #uses #body);
     };
@@ -76,6 +76,14 @@ pub(super) fn body(model: &Model) -> TokenStream {
             .count(),
     );
     quote_spanned!(at=> #(#items)* #uses #(#rest)*)
+}
+
+/// Nothing warns about a `_name` without a use.
+fn uses(names: &[Ident]) -> TokenStream {
+    let names = names
+        .iter()
+        .filter(|name| !name.to_string().starts_with('_'));
+    quote_spanned!(Span::mixed_site()=> #(let _ = &#names;)*)
 }
 
 /// The bindings that the subject's expression mentions, as the patterns write them.

@@ -32,6 +32,7 @@ pub trait Replayable {}
 /// The verdict on every other type.
 #[derive(Debug)]
 pub struct Replays;
+#[diagnostic::do_not_recommend]
 impl Replayable for Replays {}
 
 /// A response that can never be replayed.

@@ -1,0 +1,11 @@
+//! What an `#[idempotent]` handler does at the HTTP edge, one behaviour a file. Tests named after
+//! a failure of another library carry its number in our list.
+
+mod contract;
+mod disconnect;
+mod fingerprint;
+mod inflight;
+mod key;
+mod outcome;
+mod replay;
+mod scope;

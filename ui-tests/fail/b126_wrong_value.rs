@@ -1,0 +1,8 @@
+use idempotent_runtime::idempotent;
+
+#[idempotent]
+async fn create() -> String {
+    ""
+}
+
+fn main() {}

@@ -1,0 +1,116 @@
+//! "Whatever warns or is silent without the attribute does the same with it."
+//!
+//! `fixtures/lints` holds handlers that set off lints of the compiler and of Clippy. It is compiled without and with
+//! the attribute, and what is said has to be the same, of the same place. The few known differences are in a file of
+//! their own.
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use support::Fixture;
+
+/// No longer said with the attribute.
+const LOST: [(&str, &str); 5] = [
+    (
+        "clippy::implicit_hasher",
+        "it looks at the types of public functions as they are written",
+    ),
+    (
+        "clippy::missing_errors_doc",
+        "a documented function returns a `Run`, not a `Result`",
+    ),
+    (
+        "clippy::missing_panics_doc",
+        "it does not look into a nested function",
+    ),
+    (
+        "clippy::needless_return",
+        "the body behind an opaque type is a block, so that its type can be looked at",
+    ),
+    (
+        "clippy::unused_async",
+        "a handler counts as used, in whichever crate the router is",
+    ),
+];
+
+/// Said only with the attribute.
+const NEW: [(&str, &str); 1] = [(
+    "clippy::box_collection",
+    "the nested function is not public, whose type could not be changed",
+)];
+
+#[test]
+fn the_attribute_changes_no_lint() {
+    let fixture = Fixture::new("lints");
+    let without = said(&fixture, &[]);
+    let with = said(&fixture, &["--features", "annotated"]);
+    assert!(
+        without.len() >= 100,
+        "the fixture sets off {} lints only",
+        without.len()
+    );
+    let (known_lost, lost) = split(without.difference(&with));
+    let (known_new, new) = split(with.difference(&without));
+    assert!(
+        lost.is_empty() && new.is_empty(),
+        "no longer said with the attribute: {lost:#?}\nsaid only with it: {new:#?}"
+    );
+    assert_eq!(lints(&known_lost), LOST.map(|(lint, _)| lint).into());
+    assert_eq!(lints(&known_new), NEW.map(|(lint, _)| lint).into());
+}
+
+/// What is said of the file of known differences, and of the others.
+fn split<'a>(said: impl Iterator<Item = &'a String>) -> (Vec<&'a String>, Vec<&'a String>) {
+    said.partition(|said| said.starts_with("src/differences.rs:"))
+}
+
+fn lints<'a>(said: &[&'a String]) -> BTreeSet<&'a str> {
+    said.iter()
+        .filter_map(|said| said.split(' ').nth(1))
+        .map(|lint| lint.trim_end_matches(':'))
+        .collect()
+}
+
+fn said(fixture: &Fixture, arguments: &[&str]) -> BTreeSet<String> {
+    let output = fixture.cargo(&[&["clippy", "--message-format=json"], arguments].concat());
+    let lines = output
+        .stdout
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let messages: Vec<_> = lines
+        .filter(|line| line["reason"] == "compiler-message")
+        .map(|line| line["message"].clone())
+        .collect();
+    let errors = messages
+        .iter()
+        .filter(|message| message["level"] == "error");
+    let errors: Vec<_> = errors
+        .map(|message| message["rendered"].to_string())
+        .collect();
+    assert!(
+        output.success,
+        "the fixture does not compile: {errors:#?} {}",
+        output.stderr
+    );
+    messages.iter().filter_map(one).collect()
+}
+
+/// `src/items.rs:6:1 missing_docs: missing documentation for a function`
+fn one(message: &Value) -> Option<String> {
+    let span = message["spans"]
+        .as_array()?
+        .iter()
+        .find(|span| span["is_primary"] == true)?;
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (file, lint, message) = (
+        text(&span["file_name"]),
+        text(&message["code"]["code"]),
+        text(&message["message"]),
+    );
+    Some(format!(
+        "{file}:{}:{} {lint}: {message}",
+        span["line_start"], span["column_start"]
+    ))
+}
