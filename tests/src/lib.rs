@@ -1,6 +1,11 @@
 //! Support for the integration tests, and the model of the protocol.
 
+pub mod example;
 pub mod http;
 pub mod model;
 pub mod replay;
 pub mod source;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

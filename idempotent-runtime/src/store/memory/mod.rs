@@ -1,10 +1,14 @@
 //! The embedded store: claims and records in the memory of this process.
 
-mod cost;
-mod order;
-mod stripe;
 mod sweep;
+
 mod table;
+
+mod stripe;
+
+mod order;
+
+mod cost;
 
 use std::{
     fmt,
