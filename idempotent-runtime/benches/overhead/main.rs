@@ -145,11 +145,8 @@ fn measure(runtime: &Runtime, app: &Router, mode: &'static Mode, in_flight: usiz
 async fn drive(mut app: Router, mode: &'static Mode, requests: usize) -> (Duration, Duration) {
     let (mut answering, mut building) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..requests / CHUNK {
-        let start = ThreadTime::now();
-        let chunk: Vec<Request> = (0..CHUNK)
-            .map(|_| service::request(mode.path, mode.key))
-            .collect();
-        building += start.elapsed();
+        let (chunk, spent) = build(mode);
+        building += spent;
         let start = ProcessTime::now();
         for request in chunk {
             let response = app.call(request).await.expect("a router is infallible");
@@ -158,6 +155,15 @@ async fn drive(mut app: Router, mode: &'static Mode, requests: usize) -> (Durati
         answering += start.elapsed();
     }
     (answering, building)
+}
+
+/// A chunk of requests, and the CPU time that this thread spent on them.
+fn build(mode: &Mode) -> (Vec<Request>, Duration) {
+    let start = ThreadTime::now();
+    let chunk = (0..CHUNK)
+        .map(|_| service::request(mode.path, mode.key))
+        .collect();
+    (chunk, start.elapsed())
 }
 
 fn median(values: &mut [f64]) -> f64 {
