@@ -1,6 +1,5 @@
 //! The rules of a store, each as a check that says what the store did and what the rule wants.
 
-mod bench;
 mod cancel;
 mod claim;
 mod complete;
@@ -12,6 +11,8 @@ mod record;
 mod release;
 mod renew;
 mod watch;
+
+mod bench;
 
 use std::{fmt, sync::Arc, time::Duration};
 
