@@ -1,13 +1,20 @@
 //! The attributes of [`idempotent-runtime`](https://docs.rs/idempotent-runtime), which re-exports them. Depend on that
 //! crate; this page is the attributes' manual.
 
-mod args;
-mod attrs;
-mod cfg;
 mod expand;
-mod item;
+
 mod model;
+
 mod non_idempotent;
+
+mod args;
+
+mod cfg;
+
+mod item;
+
+mod attrs;
+
 mod root;
 
 use proc_macro::TokenStream;

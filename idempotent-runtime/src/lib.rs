@@ -11,6 +11,9 @@ mod runtime;
 
 mod engine;
 
+#[cfg(feature = "testing")]
+pub mod testing;
+
 pub mod store;
 
 mod caller;

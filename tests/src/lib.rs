@@ -1,5 +1,12 @@
 //! Support for the integration tests, and the model of the protocol.
 
+pub mod example;
 pub mod http;
 pub mod model;
 pub mod replay;
+pub mod source;
+pub mod store;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;

@@ -31,10 +31,26 @@ struct Mode {
 }
 
 const MODES: [Mode; 4] = [
-    Mode { name: "bare", path: "/bare", key: Key::Absent },
-    Mode { name: "no_key", path: "/orders", key: Key::Absent },
-    Mode { name: "first", path: "/orders", key: Key::Fresh },
-    Mode { name: "replay", path: "/orders", key: Key::Known },
+    Mode {
+        name: "bare",
+        path: "/bare",
+        key: Key::Absent,
+    },
+    Mode {
+        name: "no_key",
+        path: "/orders",
+        key: Key::Absent,
+    },
+    Mode {
+        name: "first",
+        path: "/orders",
+        key: Key::Fresh,
+    },
+    Mode {
+        name: "replay",
+        path: "/orders",
+        key: Key::Known,
+    },
 ];
 
 fn main() {
@@ -42,7 +58,9 @@ fn main() {
     if std::env::args().any(|arg| arg == "--test" || arg == "--list") {
         return;
     }
-    PrometheusBuilder::new().install_recorder().expect("no recorder is installed yet");
+    PrometheusBuilder::new()
+        .install_recorder()
+        .expect("no recorder is installed yet");
     IdempotencyRuntime::builder()
         .caller(Caller::authorization())
         .store(MemoryStore::new().max_bytes(4 << 30))
@@ -51,10 +69,21 @@ fn main() {
         .expect("the settings are valid");
     let app = service::router();
     for in_flight in [1, 32] {
-        let one = ratios(&Builder::new_current_thread().enable_all().build().expect("a runtime"), &app, in_flight);
+        let one = ratios(
+            &Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime"),
+            &app,
+            in_flight,
+        );
         let two = ratios(&two_workers(), &app, in_flight);
         for ((mode, one), two) in MODES.iter().zip(one).zip(two).skip(1) {
-            let name = if in_flight == 1 { mode.name.to_owned() } else { format!("{}_c{in_flight}", mode.name) };
+            let name = if in_flight == 1 {
+                mode.name.to_owned()
+            } else {
+                format!("{}_c{in_flight}", mode.name)
+            };
             println!("RATIO {name} {:.3}", one.min(two));
         }
     }
@@ -62,7 +91,11 @@ fn main() {
 }
 
 fn two_workers() -> Runtime {
-    Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime")
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime")
 }
 
 /// The bare handler's CPU time over that of each mode.
@@ -71,7 +104,11 @@ fn ratios(runtime: &Runtime, app: &Router, in_flight: usize) -> Vec<f64> {
     for round in 0..=ROUNDS {
         let mut spent = [Duration::ZERO; MODES.len()];
         for turn in 0..MODES.len() {
-            let at = if round % 2 == 0 { turn } else { MODES.len() - 1 - turn };
+            let at = if round % 2 == 0 {
+                turn
+            } else {
+                MODES.len() - 1 - turn
+            };
             spent[at] = measure(runtime, app, &MODES[at], in_flight);
         }
         // The first round warms up.
@@ -90,24 +127,26 @@ fn measure(runtime: &Runtime, app: &Router, mode: &'static Mode, in_flight: usiz
             return drive(app, mode, REQUESTS).await.0;
         }
         let start = ProcessTime::now();
-        let tasks: Vec<_> =
-            (0..in_flight).map(|_| tokio::task::spawn(drive(app.clone(), mode, REQUESTS / in_flight))).collect();
+        let tasks: Vec<_> = (0..in_flight)
+            .map(|_| tokio::task::spawn(drive(app.clone(), mode, REQUESTS / in_flight)))
+            .collect();
         let mut building = Duration::ZERO;
         for task in tasks {
             building += task.await.expect("the driver does not panic").1;
         }
         start.elapsed().saturating_sub(building)
     };
-    runtime.block_on(runtime.spawn(drive)).expect("the driver does not panic")
+    runtime
+        .block_on(runtime.spawn(drive))
+        .expect("the driver does not panic")
 }
 
 /// Sends requests; the CPU time of the process while they were answered, and of building them.
 async fn drive(mut app: Router, mode: &'static Mode, requests: usize) -> (Duration, Duration) {
     let (mut answering, mut building) = (Duration::ZERO, Duration::ZERO);
     for _ in 0..requests / CHUNK {
-        let start = ThreadTime::now();
-        let chunk: Vec<Request> = (0..CHUNK).map(|_| service::request(mode.path, mode.key)).collect();
-        building += start.elapsed();
+        let (chunk, spent) = build(mode);
+        building += spent;
         let start = ProcessTime::now();
         for request in chunk {
             let response = app.call(request).await.expect("a router is infallible");
@@ -116,6 +155,15 @@ async fn drive(mut app: Router, mode: &'static Mode, requests: usize) -> (Durati
         answering += start.elapsed();
     }
     (answering, building)
+}
+
+/// A chunk of requests, and the CPU time that this thread spent on them.
+fn build(mode: &Mode) -> (Vec<Request>, Duration) {
+    let start = ThreadTime::now();
+    let chunk = (0..CHUNK)
+        .map(|_| service::request(mode.path, mode.key))
+        .collect();
+    (chunk, start.elapsed())
 }
 
 fn median(values: &mut [f64]) -> f64 {

@@ -35,7 +35,10 @@ fn filled(from: u64, records: u64) -> MemoryStore {
     let store = MemoryStore::new().max_bytes(8 << 30);
     for n in from..from + records {
         let token = Token::unique();
-        let headers = vec![(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+        let headers = vec![(
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        )];
         let body = RecordBody::Stored(Bytes::from(vec![b'x'; 213]));
         let record = Record::new(fingerprint(), StatusCode::CREATED, headers, body);
         drop(store.complete(&key(n), token, Arc::new(record), DAY));
@@ -45,7 +48,9 @@ fn filled(from: u64, records: u64) -> MemoryStore {
 
 /// Nanoseconds a claim of a new key, which is then released.
 fn claim_cost(store: &MemoryStore, round: u64) -> f64 {
-    let keys: Vec<_> = (0..CLAIMS).map(|n| key((1 << 48) + round * CLAIMS + n)).collect();
+    let keys: Vec<_> = (0..CLAIMS)
+        .map(|n| key((1 << 48) + round * CLAIMS + n))
+        .collect();
     let token = Token::unique();
     let start = ProcessTime::now();
     for key in &keys {
@@ -70,6 +75,10 @@ fn fingerprint() -> Fingerprint {
 /// Bytes of this process in memory.
 fn resident() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
-    let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).expect("a number of pages");
+    let pages = statm
+        .split(' ')
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok())
+        .expect("a number of pages");
     pages * 4096
 }

@@ -37,10 +37,30 @@ struct Order {
     state: &'static str,
 }
 
-async fn bare(State(orders): State<Counter>, Json(order): Json<CreateOrder>) -> (StatusCode, Json<Order>) {
-    let CreateOrder { customer, sku, quantity, note, address } = order;
+async fn bare(
+    State(orders): State<Counter>,
+    Json(order): Json<CreateOrder>,
+) -> (StatusCode, Json<Order>) {
+    let CreateOrder {
+        customer,
+        sku,
+        quantity,
+        note,
+        address,
+    } = order;
     let id = orders.fetch_add(1, Ordering::Relaxed);
-    (StatusCode::CREATED, Json(Order { id, customer, sku, quantity, note, address, state: "new" }))
+    (
+        StatusCode::CREATED,
+        Json(Order {
+            id,
+            customer,
+            sku,
+            quantity,
+            note,
+            address,
+            state: "new",
+        }),
+    )
 }
 
 #[idempotent]
@@ -49,7 +69,10 @@ async fn guarded(orders: State<Counter>, order: Json<CreateOrder>) -> (StatusCod
 }
 
 pub(crate) fn router() -> Router {
-    Router::new().route("/bare", post(bare)).route("/orders", post(guarded)).with_state(Counter::default())
+    Router::new()
+        .route("/bare", post(bare))
+        .route("/orders", post(guarded))
+        .with_state(Counter::default())
 }
 
 /// Which key a request carries.
@@ -75,13 +98,19 @@ pub(crate) fn request(path: &str, key: Key) -> Request {
     };
     let mut request = Request::post(path)
         .header(header::CONTENT_TYPE, "application/json")
-        .header(header::AUTHORIZATION, "Bearer 0123456789abcdef0123456789abcdef0123456789abcdef")
+        .header(
+            header::AUTHORIZATION,
+            "Bearer 0123456789abcdef0123456789abcdef0123456789abcdef",
+        )
         .header(header::CONTENT_LENGTH, BODY.len())
         .header(header::USER_AGENT, "bench/1.0")
         .header(header::HOST, "localhost")
         .header(header::ACCEPT, "*/*");
     if let Some(key) = key {
-        request = request.header("idempotency-key", format!("\"0f8fad5b-d9cb-469f-a165-{key:012x}\""));
+        request = request.header(
+            "idempotency-key",
+            format!("\"0f8fad5b-d9cb-469f-a165-{key:012x}\""),
+        );
     }
     request.body(Body::from(BODY)).expect("a valid request")
 }

@@ -6,20 +6,31 @@
 //! the handler's response is captured or a stored one replayed ([`serve`], [`capture`],
 //! [`replay`], [`problem`]).
 
-mod body;
-mod call;
-mod capture;
-#[doc(hidden)]
-pub mod check;
-mod context;
-mod extract;
-mod options;
-mod problem;
-mod replay;
 mod run;
-mod serve;
+
 #[cfg(feature = "typed-routing")]
 mod typed;
+
+mod extract;
+
+mod serve;
+
+mod call;
+
+mod capture;
+
+mod body;
+
+mod replay;
+
+mod problem;
+
+mod context;
+
+mod options;
+
+#[doc(hidden)]
+pub mod check;
 
 pub use self::{
     context::IdempotencyContext,

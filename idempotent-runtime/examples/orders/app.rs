@@ -1,0 +1,68 @@
+//! The routes, and what their handlers share.
+
+use std::sync::Arc;
+
+use axum::{
+    Router,
+    extract::State,
+    middleware,
+    routing::{get, post},
+};
+use metrics_exporter_prometheus::PrometheusHandle;
+
+use crate::{
+    caller,
+    orders::{self, Failures, Order},
+    resource::{self, Customer, Refund},
+    table::Table,
+};
+
+/// The shop's data. In memory, like a database that forgets at a restart.
+#[derive(Clone)]
+pub(crate) struct Shop(Arc<Tables>);
+
+pub(crate) struct Tables {
+    pub(crate) orders: Table<Order>,
+    pub(crate) refunds: Table<Refund>,
+    pub(crate) customers: Table<Customer>,
+    pub(crate) failures: Failures,
+}
+
+impl std::ops::Deref for Shop {
+    type Target = Tables;
+
+    fn deref(&self) -> &Tables {
+        &self.0
+    }
+}
+
+pub(crate) fn router(metrics: PrometheusHandle) -> Router {
+    let shop = Shop(Arc::new(Tables {
+        orders: Table::default(),
+        refunds: Table::default(),
+        customers: Table::default(),
+        failures: Failures::default(),
+    }));
+    Router::new()
+        .route("/orders", post(orders::create).get(orders::list))
+        .route("/orders/{id}", get(orders::read))
+        .route("/orders/{id}/cancel", post(orders::cancel))
+        .route(
+            "/refunds",
+            post(resource::create::<Refund>).get(resource::list::<Refund>),
+        )
+        .route(
+            "/customers",
+            post(resource::create::<Customer>).get(resource::list::<Customer>),
+        )
+        .with_state(shop)
+        .layer(middleware::from_fn(caller::identify))
+        .route("/metrics", get(scrape).with_state(metrics))
+}
+
+/// What Prometheus scrapes.
+async fn scrape(State(metrics): State<PrometheusHandle>) -> String {
+    // Moves histogram samples into their buckets, which a listener of the exporter's own would do.
+    metrics.run_upkeep();
+    metrics.render()
+}
