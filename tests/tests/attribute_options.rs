@@ -32,10 +32,11 @@ impl<S: Sync> FromRequestParts<S> for User {
 #[derive(Deserialize)]
 struct Order {
     n: u32,
-    _tags: Option<Vec<String>>,
+    tags: Option<Vec<String>>,
 }
 
 #[tokio::test]
+#[expect(clippy::too_many_lines, reason = "a list of shapes")]
 async fn subjects() {
     #[idempotent(subject = user.id)]
     async fn field(user: User) -> &'static str {
@@ -60,8 +61,8 @@ async fn subjects() {
         whole.n.to_string()
     }
     #[idempotent(subject = n)]
-    async fn beside_others(Json(Order { mut n, _tags }): Json<Order>) -> String {
-        n += u32::from(_tags.is_some());
+    async fn beside_others(Json(Order { mut n, tags }): Json<Order>) -> String {
+        n += u32::from(tags.is_some());
         n.to_string()
     }
     #[idempotent(subject = format!("{step}{n}"))]
@@ -119,8 +120,14 @@ async fn each_subject_has_its_own_keys() {
     }
     let router = protected(Router::new().route("/{id}", post(h)));
     let send = async |body| Post::json("/1", body).send(&router, Some("own-keys")).await;
-    assert!(!send(r#"{"n":1}"#).await.replayed);
-    assert!(!send(r#"{"n":2}"#).await.replayed, "another subject's key");
+    let first = send(r#"{"n":1}"#).await;
+    assert_eq!((first.status, first.replayed), (200, false));
+    let other = send(r#"{"n":2}"#).await;
+    assert_eq!(
+        (other.status, other.replayed),
+        (200, false),
+        "another subject's key"
+    );
     assert!(send(r#"{"n":1}"#).await.replayed);
     assert_eq!(
         send(r#"{"n":3}"#).await.status,
@@ -139,7 +146,7 @@ async fn required() {
     let post = Post::json("/h", r#"{"n":1}"#);
     assert_eq!(post.send(&router, None).await.status, 400);
     assert_eq!(post.send(&router, Some("required")).await.body, "1");
-    let direct: String = h(Json(Order { n: 2, _tags: None }).into()).original().await;
+    let direct: String = h(Json(Order { n: 2, tags: None }).into()).original().await;
     assert_eq!(direct, "2", "a direct call needs no key");
 }
 
@@ -148,6 +155,78 @@ fn created_only(parts: &response::Parts) -> Verdict {
         Verdict::Store
     } else {
         Verdict::Release
+    }
+}
+
+#[tokio::test]
+async fn verdict() {
+    #[idempotent(verdict = created_only)]
+    async fn h(Json(order): Json<Order>) -> StatusCode {
+        if order.n == 1 {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        }
+    }
+    let router = protected(Router::new().route("/h", post(h)));
+    for (key, body, status, stored) in [
+        ("a", r#"{"n":1}"#, 201, true),
+        ("b", r#"{"n":2}"#, 200, false),
+    ] {
+        let first = Post::json("/h", body).send(&router, Some(key)).await;
+        let again = Post::json("/h", body).send(&router, Some(key)).await;
+        assert_eq!((first.status, first.replayed), (status, false));
+        assert_eq!((again.status, again.replayed), (status, stored));
+    }
+}
+
+#[tokio::test]
+async fn ignore() {
+    #[idempotent(ignore("/tags"))]
+    async fn h(Json(order): Json<Order>) -> String {
+        order.n.to_string()
+    }
+    let router = protected(Router::new().route("/h", post(h)));
+    assert!(
+        !Post::json("/h", r#"{"n":1,"tags":["a"]}"#)
+            .send(&router, Some("ignore"))
+            .await
+            .replayed
+    );
+    assert!(
+        Post::json("/h", r#"{"n":1,"tags":["b"]}"#)
+            .send(&router, Some("ignore"))
+            .await
+            .replayed
+    );
+    assert_eq!(
+        Post::json("/h", r#"{"n":2,"tags":["a"]}"#)
+            .send(&router, Some("ignore"))
+            .await
+            .status,
+        422
+    );
+}
+
+#[tokio::test]
+async fn name() {
+    #[idempotent(name = "shared")]
+    async fn one() {}
+    #[idempotent(name = "shared")]
+    async fn other() {}
+    #[idempotent]
+    async fn third() {}
+    let router = Router::new()
+        .route("/one", post(one))
+        .route("/other", post(other))
+        .route("/third", post(third));
+    let router = protected(router);
+    for (path, status) in [("/one", 200), ("/other", 422), ("/third", 200)] {
+        let answer = Post::json(path, "").send(&router, Some("name")).await;
+        assert_eq!(
+            answer.status, status,
+            "handlers of one name share their keys: {path}"
+        );
     }
 }
 
@@ -162,7 +241,7 @@ async fn all_options_at_once() {
         lease = "1500ms",
         on_store_failure = "closed",
         verdict = created_only,
-        ignore("/_tags", "/a~1b/0"),
+        ignore("/tags", "/a~1b/0"),
         crate = ::idempotent_runtime,
     )]
     async fn h(Json(order): Json<Order>) -> (StatusCode, String) {
