@@ -82,6 +82,7 @@ impl<T> Probe<T> {
 }
 
 /// The question about the type of a value.
+#[must_use]
 pub fn probe_of<T>(_: &T) -> Probe<T> {
     Probe::NEW
 }
