@@ -33,7 +33,7 @@ async fn create(State(runs): State<Runs>, body: String) -> Response {
     Response::builder().status(status).body(body).unwrap()
 }
 
-/// Everything counted so far, by name and labels. Counters are taken out by a look, so they add up here.
+/// Everything counted so far, by name and labels. A look takes the values out, so they add up here.
 struct Seen(Snapshotter, BTreeMap<String, f64>);
 
 impl Seen {
@@ -47,7 +47,7 @@ impl Seen {
             let name = format!("{}{labels}", key.key().name());
             match value {
                 DebugValue::Counter(n) => *self.1.entry(name).or_default() += n as f64,
-                DebugValue::Gauge(n) => drop(self.1.insert(name, n.into_inner())),
+                DebugValue::Gauge(n) => *self.1.entry(name).or_default() += n.into_inner(),
                 DebugValue::Histogram(values) => {
                     *self.1.entry(name).or_default() += values
                         .into_iter()
@@ -154,7 +154,7 @@ fn a_store_that_fails_is_counted_by_operation() {
             (Operation::Release, "fail"),
         ] {
             store.next(operation, Fault::Fail);
-            send(&app, keyed("/", body, body)).await;
+            send(&app, keyed("/", &format!("{operation:?}"), body)).await;
         }
         for operation in ["claim", "complete", "release"] {
             assert_eq!(

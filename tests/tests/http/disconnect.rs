@@ -59,7 +59,7 @@ impl Fixture {
     /// Beginnings, ends, claims, records, runs in flight.
     fn state(&self) -> (usize, usize, usize, usize, usize) {
         let in_progress = self.embedded.store.in_progress();
-        let records = self.embedded.store.len() - in_progress;
+        let records = self.embedded.store.len().saturating_sub(in_progress);
         (
             self.counts.began.count(),
             self.counts.ended.count(),
