@@ -1,6 +1,5 @@
 //! The rules of a store, each as a check that says what the store did and what the rule wants.
 
-mod bench;
 mod cancel;
 mod claim;
 mod complete;
@@ -12,6 +11,8 @@ mod record;
 mod release;
 mod renew;
 mod watch;
+
+mod bench;
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -93,7 +94,7 @@ impl fmt::Display for Violation {
 ///
 /// Some checks wait for the end of a lease. They take their time from Tokio, so a store that
 /// answers without awaiting anything outside of Tokio is checked in no time under
-/// `#[tokio::test(start_paused = true)]`; one that talks to a server needs real time, about ten
+/// `#[tokio::test(start_paused = true)]`; one that talks to a server needs real time, a few
 /// seconds. Claims race on all threads of the runtime, so give it several where that matters.
 ///
 /// # Panics
