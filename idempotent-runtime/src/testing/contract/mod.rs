@@ -104,7 +104,7 @@ impl fmt::Display for Violation {
 /// ```
 /// use idempotent_runtime::{MemoryStore, testing};
 ///
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// // in your crate: #[tokio::test(start_paused = true)] async fn is_a_store() { .. }
 /// testing::contract(async || MemoryStore::new()).await;
