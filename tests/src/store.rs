@@ -54,9 +54,11 @@ pub fn record(bytes: usize) -> Arc<Record> {
 /// # Panics
 ///
 /// If the store has not, or failed.
+#[expect(clippy::panic, reason = "this is an assertion")]
 pub fn now<T>(step: Step<Result<T, StoreError>>) -> T {
     match step {
-        Step::Now(answer) => answer.unwrap_or_else(|error| panic!("{error}")),
+        Step::Now(Ok(answer)) => answer,
+        Step::Now(Err(error)) => panic!("{error}"),
         Step::Later(_) => panic!("the store awaits"),
     }
 }

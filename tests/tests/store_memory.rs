@@ -159,7 +159,7 @@ async fn a_store_that_refuses_takes_no_new_claims_and_forgets_nothing() {
         match store.claim(&key(n), claim(token)) {
             Step::Now(Ok(ClaimOutcome::Claimed)) => {}
             Step::Now(Err(error)) => break error,
-            other => panic!("{other:?}"),
+            other @ (Step::Now(_) | Step::Later(_)) => panic!("{other:?}"),
         }
         now(store.complete(&key(n), token, record(400), HOUR));
         n += 1;

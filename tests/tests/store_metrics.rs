@@ -15,7 +15,7 @@ fn look(snapshotter: &Snapshotter) -> impl Fn(&str) -> Option<f64> {
         .into_iter()
         .filter_map(|(key, _, _, value)| {
             let value = match value {
-                DebugValue::Counter(count) => f64::from(u32::try_from(count).unwrap()),
+                DebugValue::Counter(count) => f64::from(u32::try_from(count).unwrap_or(u32::MAX)),
                 DebugValue::Gauge(value) => value.into_inner(),
                 DebugValue::Histogram(_) => return None,
             };
@@ -59,7 +59,8 @@ async fn eviction_is_counted_and_tells_how_long_records_really_live() {
     let value = look(&snapshotter);
     let evicted = value("idempotency.evicted").unwrap();
     let left = u32::try_from(store.len()).unwrap();
-    assert_eq!(evicted, f64::from(4000 - left));
+    let gone = f64::from(4000 - left);
+    assert!((evicted - gone).abs() < 0.5, "{evicted} of {gone}");
     let age = value("idempotency.effective_retention").unwrap();
     let lives = f64::from(left) / 10.0;
     assert!(

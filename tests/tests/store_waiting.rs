@@ -37,6 +37,7 @@ impl Drop for Held<'_> {
 }
 
 /// Gets the key, woken by nothing but the store, and holds it for a moment.
+#[expect(clippy::unwrap_used, reason = "a helper of tests")]
 async fn round(store: &MemoryStore, key: StorageKey, inside: &AtomicUsize) {
     let token = Token::unique();
     loop {

@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Sends one command; whether it was answered without an error.
+#[expect(clippy::panic, reason = "a helper of tests")]
 async fn send<S: Store>(store: &Faulty<S>, operation: Operation, token: Token) -> bool {
     let key = key(1);
     match operation {

@@ -1,7 +1,5 @@
 //! What can be wrong with a store, one thing at a time.
 
-use crate::flawed::Command;
-
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Flaw {
     NeverClaims,
@@ -58,4 +56,13 @@ pub(crate) enum Flaw {
     WatchOfNothingHangs,
     WatchBeginsWithItsPoll,
     WakesOne,
+}
+
+/// Where it goes wrong.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Command {
+    Claim,
+    Renew,
+    Complete,
+    Release,
 }

@@ -19,7 +19,10 @@ use idempotent_runtime::{
 use parking_lot::Mutex;
 use tokio::{sync::Notify, task, time::Instant};
 
-use crate::{flaw::Flaw, mangle::mangle};
+use crate::{
+    flaw::{Command, Flaw},
+    mangle::mangle,
+};
 
 #[derive(Clone)]
 pub(crate) struct Flawed(Arc<Inner>);
@@ -45,14 +48,6 @@ enum Holds {
     Claim(Fingerprint),
     Record(Arc<Record>),
     Tombstone,
-}
-
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) enum Command {
-    Claim,
-    Renew,
-    Complete,
-    Release,
 }
 
 type Answer<T> = Result<T, StoreError>;
@@ -144,26 +139,32 @@ impl Inner {
     }
 
     fn put_claim(&self, key: &StorageKey, claim: Claim) {
-        let lease = match self.level {
-            Level::Embedded if !self.is(Flaw::LapsesInOneProcess) => None,
-            _ if self.is(Flaw::LeaseWithoutEnd) => None,
-            _ if self.is(Flaw::LeaseTooShort) => Some(claim.lease / 4),
-            _ => Some(claim.lease),
+        let endless = if self.level == Level::Embedded {
+            !self.is(Flaw::LapsesInOneProcess)
+        } else {
+            self.is(Flaw::LeaseWithoutEnd)
+        };
+        let lease = match self.is(Flaw::LeaseTooShort) {
+            _ if endless => None,
+            true => Some(claim.lease / 4),
+            false => Some(claim.lease),
         };
         self.put(key, claim.token, Holds::Claim(claim.fingerprint), lease);
     }
 
     fn wake(&self, slot: &Slot, missed: &[Flaw]) {
         if missed.iter().any(|&flaw| self.is(flaw)) {
-        } else if self.is(Flaw::WakesOne) {
+            return;
+        }
+        if self.is(Flaw::WakesOne) {
             slot.waiters.notify_one();
         } else {
             slot.waiters.notify_waiters();
         }
     }
 
-    fn claim(&self, key: &StorageKey, claim: Claim, found: Option<Slot>) -> Answer<ClaimOutcome> {
-        let free = match &found {
+    fn claim(&self, key: &StorageKey, claim: Claim, found: Option<&Slot>) -> ClaimOutcome {
+        let free = match found {
             None => !self.is(Flaw::NeverClaims),
             Some(slot) => match &slot.holds {
                 Holds::Record(_) => self.is(Flaw::ClaimsOverRecords),
@@ -177,50 +178,48 @@ impl Inner {
         };
         if free {
             self.put_claim(key, claim);
-            return Ok(ClaimOutcome::Claimed);
+            return ClaimOutcome::Claimed;
         }
-        if let Some(Holds::Record(record)) = found.as_ref().map(|slot| &slot.holds) {
-            return Ok(ClaimOutcome::Completed(Arc::clone(record)));
+        if let Some(Holds::Record(record)) = found.map(|slot| &slot.holds) {
+            return ClaimOutcome::Completed(Arc::clone(record));
         }
         if self.is(Flaw::RefusesAndTakesOver) {
             self.put_claim(key, claim);
         }
-        let lease_left = match self.level {
-            Level::Embedded => None,
-            _ => Some(Duration::from_millis(1)),
-        };
-        let fingerprint = match found.as_ref().map(|slot| &slot.holds) {
+        let leased = self.level != Level::Embedded;
+        let lease_left = leased.then_some(Duration::from_millis(1));
+        let fingerprint = match found.map(|slot| &slot.holds) {
             Some(Holds::Claim(held)) if !self.is(Flaw::TellsTheAsker) => *held,
             _ => claim.fingerprint,
         };
-        Ok(ClaimOutcome::InProgress {
+        ClaimOutcome::InProgress {
             fingerprint,
             lease_left: lease_left.filter(|_| !self.is(Flaw::HidesTheLease)),
-        })
+        }
     }
 
-    fn renew(&self, key: &StorageKey, claim: Claim, found: Option<Slot>) -> Answer<RenewOutcome> {
+    fn renew(&self, key: &StorageKey, claim: Claim, found: Option<&Slot>) -> RenewOutcome {
         let Some(slot) = found else {
             if self.is(Flaw::RenewalGivesUp) {
-                return Ok(RenewOutcome::Lost);
+                return RenewOutcome::Lost;
             }
             self.put_claim(key, claim);
             if self.is(Flaw::RestoresWithoutEnd) {
                 self.put(key, claim.token, Holds::Claim(claim.fingerprint), None);
             }
-            return Ok(RenewOutcome::Restored);
+            return RenewOutcome::Restored;
         };
         if let Holds::Record(record) = &slot.holds {
             if self.is(Flaw::RenewsOverRecords) {
                 self.put_claim(key, claim);
             }
-            return Ok(RenewOutcome::Completed(Arc::clone(record)));
+            return RenewOutcome::Completed(Arc::clone(record));
         }
         if slot.token != claim.token {
             if self.is(Flaw::RenewalTakesOver) {
                 self.put_claim(key, claim);
             }
-            return Ok(RenewOutcome::Lost);
+            return RenewOutcome::Lost;
         }
         if self.is(Flaw::RenewalFrees) {
             self.slots.lock().remove(key);
@@ -229,56 +228,58 @@ impl Inner {
         } else if !self.is(Flaw::RenewalProlongsNothing) {
             self.put_claim(key, claim);
         }
-        Ok(RenewOutcome::Renewed)
+        RenewOutcome::Renewed
+    }
+
+    fn refuses(&self, retention: Duration) -> Option<StoreError> {
+        if self.is(Flaw::RefusesShortRetentions) && retention < Duration::from_millis(1) {
+            return Some(StoreError::unavailable("an expiry of less than 1 ms"));
+        }
+        if self.is(Flaw::RefusesLongRetentions) && retention > Duration::from_hours(24) {
+            return Some(StoreError::unavailable("an expiry of more than a day"));
+        }
+        None
     }
 
     fn complete(
         &self,
         key: &StorageKey,
-        token: Token,
-        record: Arc<Record>,
-        retention: Duration,
-        found: Option<Slot>,
-    ) -> Answer<CompleteOutcome> {
-        if self.is(Flaw::RefusesShortRetentions) && retention < Duration::from_millis(1) {
-            return Err(StoreError::unavailable("an expiry of less than 1 ms"));
-        }
-        if self.is(Flaw::RefusesLongRetentions) && retention > Duration::from_hours(24) {
-            return Err(StoreError::unavailable("an expiry of more than a day"));
-        }
+        (token, record, retention): (Token, &Arc<Record>, Duration),
+        found: Option<&Slot>,
+    ) -> CompleteOutcome {
         let retention = if self.is(Flaw::RetentionTooShort) {
             retention / 4
         } else {
             retention
         };
-        let store = |record: &Arc<Record>| {
+        let store = || {
             let record = mangle(self.flaw, record);
             self.put(key, token, Holds::Record(record), Some(retention));
         };
-        let Some(slot) = &found else {
+        let Some(slot) = found else {
             if !self.is(Flaw::CompletesOnlyClaims) {
-                store(&record);
+                store();
             }
-            return Ok(CompleteOutcome::Stored);
+            return CompleteOutcome::Stored;
         };
         match &slot.holds {
             Holds::Record(_) if slot.token == token && !self.is(Flaw::ForgetsWhoStored) => {
                 if self.is(Flaw::RepeatsProlong) {
-                    store(&record);
+                    store();
                 }
-                Ok(CompleteOutcome::Stored)
+                CompleteOutcome::Stored
             }
             Holds::Record(_) if self.is(Flaw::LastSuccessWins) => {
-                store(&record);
-                Ok(CompleteOutcome::Stored)
+                store();
+                CompleteOutcome::Stored
             }
-            Holds::Record(standing) => Ok(CompleteOutcome::Completed(Arc::clone(standing))),
+            Holds::Record(standing) => CompleteOutcome::Completed(Arc::clone(standing)),
             Holds::Claim(_) | Holds::Tombstone if slot.token == token => {
                 if !self.is(Flaw::ForgetsItsRecord) {
-                    store(&record);
+                    store();
                 }
                 self.wake(slot, &[Flaw::WatchMissesCompletion]);
-                Ok(CompleteOutcome::Stored)
+                CompleteOutcome::Stored
             }
             Holds::Claim(held) => {
                 let fenced = if *held == record.fingerprint {
@@ -287,48 +288,43 @@ impl Inner {
                     Flaw::FencedByAnotherRequest
                 };
                 if !self.is(fenced) {
-                    store(&record);
+                    store();
                 }
                 self.wake(slot, &[Flaw::WatchMissesDisplacement]);
-                Ok(if self.is(Flaw::HidesDisplacement) {
+                if self.is(Flaw::HidesDisplacement) {
                     CompleteOutcome::Stored
                 } else {
                     CompleteOutcome::Displaced
-                })
+                }
             }
-            Holds::Tombstone => Ok(CompleteOutcome::Displaced),
+            Holds::Tombstone => CompleteOutcome::Displaced,
         }
     }
 
-    fn release(
-        &self,
-        key: &StorageKey,
-        token: Token,
-        found: Option<Slot>,
-    ) -> Answer<ReleaseOutcome> {
+    fn release(&self, key: &StorageKey, token: Token, found: Option<&Slot>) -> ReleaseOutcome {
         let Some(slot) = found else {
-            return Ok(if self.is(Flaw::ReleasesNothing) {
+            return if self.is(Flaw::ReleasesNothing) {
                 ReleaseOutcome::Released
             } else {
                 ReleaseOutcome::NotHeld
-            });
+            };
         };
         if let Holds::Record(record) = &slot.holds {
             if self.is(Flaw::ReleaseDeletesRecords) {
                 self.slots.lock().remove(key);
             }
-            return Ok(ReleaseOutcome::Completed(Arc::clone(record)));
+            return ReleaseOutcome::Completed(Arc::clone(record));
         }
         if slot.token != token && !self.is(Flaw::ReleaseIgnoresTheToken) {
-            return Ok(ReleaseOutcome::NotHeld);
+            return ReleaseOutcome::NotHeld;
         }
         if self.is(Flaw::ReleaseLeavesATombstone) {
             self.put(key, token, Holds::Tombstone, None);
         } else {
             self.slots.lock().remove(key);
         }
-        self.wake(&slot, &[Flaw::WatchMissesRelease]);
-        Ok(ReleaseOutcome::Released)
+        self.wake(slot, &[Flaw::WatchMissesRelease]);
+        ReleaseOutcome::Released
     }
 }
 
@@ -343,13 +339,13 @@ impl Store for Flawed {
                 Some(Flaw::LeaseOfTheAsker) => inner.find(Command::Claim, key, Some(claim.lease)),
                 _ => found,
             };
-            inner.claim(key, claim, found)
+            Ok(inner.claim(key, claim, found.as_ref()))
         })
     }
 
     fn renew(&self, key: &StorageKey, claim: Claim) -> Step<Answer<RenewOutcome>> {
         self.carry_out(Command::Renew, key, move |inner, key, found| {
-            inner.renew(key, claim, found)
+            Ok(inner.renew(key, claim, found.as_ref()))
         })
     }
 
@@ -360,14 +356,17 @@ impl Store for Flawed {
         record: Arc<Record>,
         retention: Duration,
     ) -> Step<Answer<CompleteOutcome>> {
-        self.carry_out(Command::Complete, key, move |inner, key, found| {
-            inner.complete(key, token, record, retention, found)
+        self.carry_out(Command::Complete, key, move |inner, key, found| match inner
+            .refuses(retention)
+        {
+            Some(error) => Err(error),
+            None => Ok(inner.complete(key, (token, &record, retention), found.as_ref())),
         })
     }
 
     fn release(&self, key: &StorageKey, token: Token) -> Step<Answer<ReleaseOutcome>> {
         self.carry_out(Command::Release, key, move |inner, key, found| {
-            inner.release(key, token, found)
+            Ok(inner.release(key, token, found.as_ref()))
         })
     }
 

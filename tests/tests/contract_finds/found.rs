@@ -2,9 +2,9 @@
 
 use idempotent_runtime::store::Level::{self, Embedded, Leased};
 
-use crate::{
-    flaw::Flaw::{self, *},
-    flawed::Command,
+use crate::flaw::{
+    Command,
+    Flaw::{self, *},
 };
 
 #[rustfmt::skip] // a row each

@@ -1,10 +1,11 @@
 //! The contract suite finds what it is there to find: each check fails for a store that breaks
 //! its rule and no other, and passes for the stores that keep it.
 
-mod flaw;
 mod flawed;
 mod found;
 mod mangle;
+
+mod flaw;
 
 use std::{collections::BTreeSet, future};
 

@@ -94,7 +94,7 @@ impl fmt::Display for Violation {
 ///
 /// Some checks wait for the end of a lease. They take their time from Tokio, so a store that
 /// answers without awaiting anything outside of Tokio is checked in no time under
-/// `#[tokio::test(start_paused = true)]`; one that talks to a server needs real time, about ten
+/// `#[tokio::test(start_paused = true)]`; one that talks to a server needs real time, a few
 /// seconds. Claims race on all threads of the runtime, so give it several where that matters.
 ///
 /// # Panics
@@ -104,7 +104,7 @@ impl fmt::Display for Violation {
 /// ```
 /// use idempotent_runtime::{MemoryStore, testing};
 ///
-/// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+/// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() {
 /// // in your crate: #[tokio::test(start_paused = true)] async fn is_a_store() { .. }
 /// testing::contract(async || MemoryStore::new()).await;
