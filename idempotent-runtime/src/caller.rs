@@ -226,16 +226,15 @@ fn authorization(parts: &Parts, scope: &mut Scope) -> bool {
     };
     let credentials = credentials.trim_ascii();
     // A scheme is case-insensitive (RFC 9110, section 11.1).
-    let scheme: &[u8] = match scheme {
-        scheme if scheme.eq_ignore_ascii_case(b"bearer") => b"bearer",
-        scheme if scheme.eq_ignore_ascii_case(b"basic") => b"basic",
+    let part = match scheme {
+        scheme if scheme.eq_ignore_ascii_case(b"bearer") => Part::Bearer,
+        scheme if scheme.eq_ignore_ascii_case(b"basic") => Part::Basic,
         _ => return false,
     };
     if credentials.is_empty() {
         return false;
     }
-    scope.push(Part::Credential, scheme);
-    scope.push(Part::Credential, credentials);
+    scope.push(part, credentials);
     true
 }
 

@@ -4,6 +4,7 @@ use std::{borrow::Cow, fmt, ops::Range, str};
 
 use axum::http::{HeaderMap, HeaderName};
 use sha2::{Digest, Sha256};
+use smallvec::SmallVec;
 
 /// The most bytes a client's key may have.
 pub(crate) const MAX_KEY_BYTES: usize = 255;
@@ -87,7 +88,8 @@ pub(crate) enum Part {
     Path = b'P',
     Name = b'N',
     Subject = b'S',
-    Credential = b'A',
+    Bearer = b'A',
+    Basic = b'B',
     Peer = b'I',
     Shared = b'*',
 }
@@ -96,20 +98,19 @@ pub(crate) enum Part {
 /// place (a route, replaced by a name), then the caller (replaced by a subject).
 #[derive(Debug)]
 pub(crate) struct Scope {
-    parts: Vec<u8>,
+    parts: SmallVec<[u8; 192]>,
     key: Range<usize>,
     place: usize,
     caller: usize,
 }
 
 /// Changes whenever the layout of the parts does.
-const DOMAIN: &[u8] = b"idempotent 1\n";
+const DOMAIN: &[u8] = &[1];
 
 impl Scope {
     /// Starts a scope that holds no part yet.
     pub(crate) fn new() -> Self {
-        let mut parts = Vec::with_capacity(256);
-        parts.extend_from_slice(DOMAIN);
+        let parts = SmallVec::from_slice(DOMAIN);
         Self {
             parts,
             key: 0..0,
@@ -148,8 +149,7 @@ impl Scope {
         let (place, caller) = rest
             .split_at_checked(self.caller - self.place)
             .unwrap_or_default();
-        let mut parts = Vec::with_capacity(self.parts.len() + 64);
-        parts.extend_from_slice(request);
+        let mut parts = SmallVec::from_slice(request);
         match name {
             Some(name) => push(&mut parts, Part::Name, name.as_bytes()),
             None => parts.extend_from_slice(place),
@@ -162,9 +162,11 @@ impl Scope {
     }
 }
 
-fn push(parts: &mut Vec<u8>, part: Part, bytes: &[u8]) {
+/// Tag, length, bytes: short, so that most scopes fit into two blocks of the digest.
+fn push(parts: &mut SmallVec<[u8; 192]>, part: Part, bytes: &[u8]) {
     parts.push(part as u8);
-    parts.extend_from_slice(&(bytes.len() as u64).to_be_bytes());
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    parts.extend_from_slice(&length.to_be_bytes());
     parts.extend_from_slice(bytes);
 }
 

@@ -1,10 +1,11 @@
 //! Every metric, its labels and when it moves. The facade is [`metrics`](::metrics); without a
 //! recorder all of this costs next to nothing.
 
-use std::time::Duration;
+use std::{ptr, sync::OnceLock, time::Duration};
 
 use ::metrics::{
-    Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram,
+    Counter, Gauge, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
+    histogram,
 };
 
 /// What a command to the store was for, as the label `operation` of `idempotency.degraded`.
@@ -73,12 +74,57 @@ pub(crate) fn describe() {
     );
 }
 
-pub(crate) fn executed() {
-    counter!("idempotency.executed").increment(1);
+/// The metrics that move with every request. Looking them up in a recorder costs more than moving
+/// them, so their handles are kept, as long as the recorder is the one that they came from.
+#[derive(Default)]
+pub(crate) struct Hot(OnceLock<Handles>);
+
+struct Handles {
+    recorder: usize,
+    executed: Counter,
+    replayed: Counter,
+    in_flight: Gauge,
 }
 
-pub(crate) fn replayed() {
-    counter!("idempotency.replayed").increment(1);
+impl Handles {
+    fn of_current_recorder() -> Self {
+        Self {
+            recorder: current_recorder(),
+            executed: counter!("idempotency.executed"),
+            replayed: counter!("idempotency.replayed"),
+            in_flight: gauge!("idempotency.in_flight"),
+        }
+    }
+}
+
+fn current_recorder() -> usize {
+    ::metrics::with_recorder(|recorder| ptr::from_ref(recorder).addr())
+}
+
+impl Hot {
+    fn with(&self, move_them: impl FnOnce(&Handles)) {
+        let kept = self.0.get_or_init(Handles::of_current_recorder);
+        if kept.recorder == current_recorder() {
+            move_them(kept);
+        } else {
+            move_them(&Handles::of_current_recorder());
+        }
+    }
+
+    pub(crate) fn run_begins(&self) {
+        self.with(|handles| {
+            handles.executed.increment(1);
+            handles.in_flight.increment(1);
+        });
+    }
+
+    pub(crate) fn run_ends(&self) {
+        self.with(|handles| handles.in_flight.decrement(1));
+    }
+
+    pub(crate) fn replayed(&self) {
+        self.with(|handles| handles.replayed.increment(1));
+    }
 }
 
 pub(crate) fn conflict(kind: &'static str) {
@@ -103,11 +149,6 @@ pub(crate) fn double_effect() {
 
 pub(crate) fn waited(time: Duration) {
     histogram!("idempotency.wait").record(time);
-}
-
-/// The gauge of runs in progress; kept with the run, so that its end needs no second look-up.
-pub(crate) fn in_flight() -> ::metrics::Gauge {
-    gauge!("idempotency.in_flight")
 }
 
 #[expect(

@@ -65,7 +65,7 @@ pub(crate) struct Inner {
     pub(crate) scope_headers: Box<[HeaderName]>,
     pub(crate) problem_base: Cow<'static, str>,
     verdict: Option<Box<Judge>>,
-    engine: Arc<Engine>,
+    pub(crate) engine: Arc<Engine>,
 }
 
 impl IdempotencyRuntime {

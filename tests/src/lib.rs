@@ -5,6 +5,7 @@ pub mod http;
 pub mod model;
 pub mod replay;
 pub mod source;
+pub mod store;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]

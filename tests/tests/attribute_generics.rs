@@ -314,6 +314,23 @@ async fn made_by_macro_rules() {
 }
 
 #[tokio::test]
+async fn recursive() {
+    #[idempotent]
+    async fn sum(Json(n): Json<u32>) -> Json<u32> {
+        if n == 0 {
+            return Json(0);
+        }
+        let Json(rest) = Box::pin(sum(Json(n - 1))).await;
+        Json(n + rest)
+    }
+    let router = protected(Router::new().route("/h", post(sum)));
+    assert_eq!(
+        Post::json("/h", "4").runs_and_replays(&router).await.body,
+        "10"
+    );
+}
+
+#[tokio::test]
 async fn inside_a_function() {
     fn local<S: Clone + Send + Sync + 'static>() -> MethodRouter<S> {
         const STEP: u32 = 2;
@@ -336,7 +353,7 @@ async fn inside_a_function() {
 async fn called_in_a_unit_test() {
     #[idempotent(required, subject = db.0)]
     async fn h(State(db): State<Db>, Json(body): Json<u32>) -> Result<Json<u32>, StatusCode> {
-        let _ = db;
+        drop(db);
         Ok(Json(body + 1))
     }
     let answer: Result<Json<u32>, StatusCode> =

@@ -131,6 +131,53 @@ async fn arguments_named_like_the_expansions() {
     );
 }
 
+mod b132_traits {
+    #![expect(dead_code, reason = "methods that are only there to be in the way")]
+
+    /// Methods that every type has.
+    pub(super) trait Everywhere {
+        fn verdict(&self) {}
+        fn then(&self) {}
+        fn required(&self) {}
+        fn into_response(&self) {}
+    }
+    impl<T: ?Sized> Everywhere for T {}
+}
+
+#[tokio::test]
+async fn b132_traits_of_the_users_own() {
+    use b132_traits::Everywhere as _;
+
+    #[idempotent(required, subject = check)]
+    async fn check(Json(check): Json<u8>) -> Result<Json<u8>, axum::http::StatusCode> {
+        Ok(Json(check))
+    }
+    #[idempotent]
+    async fn verdict(body: String) -> impl axum::response::IntoResponse {
+        body.verdict();
+        body
+    }
+    let router = protected(
+        Router::new()
+            .route("/check", post(check))
+            .route("/verdict", post(verdict)),
+    );
+    assert_eq!(
+        Post::json("/check", "5")
+            .send(&router, Some("traits"))
+            .await
+            .body,
+        "5"
+    );
+    assert_eq!(
+        Post::json("/verdict", "5")
+            .runs_and_replays(&router)
+            .await
+            .body,
+        "5"
+    );
+}
+
 #[tokio::test]
 async fn raw_identifiers() {
     #[idempotent(subject = r#type)]

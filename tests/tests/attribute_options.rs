@@ -1,7 +1,7 @@
 //! The options of `#[idempotent]` that the expansion itself carries out.
 
 use axum::{
-    Json, Router,
+    Extension, Json, Router,
     extract::{FromRequestParts, Path, State},
     http::{StatusCode, request::Parts, response},
     routing::post,
@@ -59,6 +59,18 @@ async fn subjects() {
     async fn bound(Json(whole @ Order { n: _, .. }): Json<Order>) -> String {
         whole.n.to_string()
     }
+    #[idempotent(subject = n)]
+    async fn beside_others(Json(Order { mut n, _tags }): Json<Order>) -> String {
+        n += u32::from(_tags.is_some());
+        n.to_string()
+    }
+    #[idempotent(subject = format!("{step}{n}"))]
+    async fn behind_a_reference(
+        Extension(&step): Extension<&'static u32>,
+        Json(Order { ref n, .. }): Json<Order>,
+    ) -> String {
+        (n + step).to_string()
+    }
     #[idempotent(subject = "everybody")]
     async fn constant(_: User) -> &'static str {
         "constant"
@@ -72,6 +84,9 @@ async fn subjects() {
         .route("/several/{a}/{b}", post(several))
         .route("/arithmetic", post(arithmetic))
         .route("/bound", post(bound))
+        .route("/beside-others", post(beside_others))
+        .route("/behind-a-reference", post(behind_a_reference))
+        .layer(Extension(&2_u32))
         .route("/constant", post(constant))
         .route("/in-format-string", post(in_format_string));
     let router = protected(router);
@@ -80,6 +95,8 @@ async fn subjects() {
         ("/several/3/4", "2 3"),
         ("/arithmetic", "1"),
         ("/bound", "1"),
+        ("/beside-others", "1"),
+        ("/behind-a-reference", "3"),
         ("/constant", "constant"),
         ("/in-format-string", "only the subject has a use of n"),
     ] {
@@ -144,7 +161,7 @@ async fn all_options_at_once() {
         wait = "0s",
         lease = "1500ms",
         on_store_failure = "closed",
-        verdict = self::created_only,
+        verdict = created_only,
         ignore("/_tags", "/a~1b/0"),
         crate = ::idempotent_runtime,
     )]

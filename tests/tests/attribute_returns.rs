@@ -71,6 +71,50 @@ async fn plain_types() {
     answers!(response, "" => 200 "/h");
 }
 
+#[tokio::test]
+async fn types_written_in_other_ways() {
+    macro_rules! json {
+        ($ty:ty) => { Json<$ty> };
+    }
+    #[idempotent]
+    async fn by_macro(body: json!(Vec<u8>)) -> json!(Vec<u8>) {
+        body
+    }
+    #[idempotent]
+    async fn by_expression() -> [u8; 1 + 1] {
+        *b"ab"
+    }
+    #[idempotent]
+    async fn both_opaque(body: String) -> Result<impl IntoResponse, impl IntoResponse> {
+        if body.is_empty() {
+            Err(StatusCode::CONFLICT)
+        } else {
+            Ok(body)
+        }
+    }
+    #[idempotent]
+    async fn more_bounds(body: String) -> impl IntoResponse + Send + 'static {
+        body
+    }
+    #[idempotent]
+    async fn axums_result(body: String) -> axum::response::Result<(StatusCode, String)> {
+        if body.is_empty() {
+            Err(StatusCode::CONFLICT)?;
+        }
+        Ok((StatusCode::CREATED, body))
+    }
+    #[idempotent]
+    async fn qualified(body: String) -> <String as ToOwned>::Owned {
+        body
+    }
+    answers!(by_macro, "[1]" => 200 "[1]");
+    answers!(by_expression, "" => 200 "ab");
+    answers!(both_opaque, "a" => 200 "a");
+    answers!(more_bounds, "a" => 200 "a");
+    answers!(axums_result, "a" => 201 "a");
+    answers!(qualified, "a" => 200 "a");
+}
+
 #[derive(Debug)]
 struct AppError(StatusCode);
 

@@ -129,3 +129,31 @@ fn example(name: &str) -> String {
         .map_or(name, |(_, written)| written);
     format!("as in `{written}`")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Args, OPTIONS};
+
+    #[test]
+    fn the_examples_of_the_messages_are_right() {
+        for (name, written) in OPTIONS {
+            let (_, mistakes) = Args::parse(written.parse().expect("tokens"));
+            assert!(mistakes.is_empty(), "`{name}`: {mistakes:?}");
+        }
+    }
+
+    #[test]
+    fn a_mistake_leaves_the_other_options() {
+        let (args, mistakes) = Args::parse(
+            "required, wait = \"a\", retention = \"2h\", required"
+                .parse()
+                .expect("tokens"),
+        );
+        assert_eq!(mistakes.len(), 2);
+        assert!(args.required && args.wait.is_none());
+        assert_eq!(
+            args.retention.map(|retention| retention.as_secs()),
+            Some(2 * 60 * 60)
+        );
+    }
+}

@@ -20,7 +20,7 @@ pub(super) fn declared(model: &Model, function: &TokenStream) -> TokenStream {
     let probes: Vec<_> = leaves
         .map(|leaf| {
             let at = Span::mixed_site().located_at(leaf.span());
-            quote_spanned!(at=> check::require_replayable((&&&check::Probe::<#leaf>::NEW).verdict());)
+            quote_spanned!(at=> check::require_replayable((&&&check::Probe::<#leaf>::NEW).__idempotent_verdict());)
         })
         .collect();
     let at = Span::mixed_site();
@@ -63,7 +63,7 @@ pub(super) fn body(model: &Model, body: TokenStream) -> TokenStream {
         .surround(&mut block, |tokens| tokens.extend(body));
     let located = at.located_at(model.ret.span());
     let probe = quote_spanned! {located=>
-        check::require_replayable((&&&check::probe_of(&#response)).verdict());
+        check::require_replayable((&&&check::probe_of(&#response)).__idempotent_verdict());
     };
     quote_spanned! {at=>
         let #response = async move #block.await;

@@ -5,8 +5,8 @@ use quote::{ToTokens, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::Parser;
 use syn::spanned::Spanned;
-use syn::visit_mut::{VisitMut, visit_pat_mut};
-use syn::{Block, Ident, Pat, PatIdent, Stmt};
+use syn::visit_mut::{VisitMut, visit_field_pat_mut, visit_pat_mut};
+use syn::{Block, FieldPat, Ident, Pat, PatIdent, Stmt};
 
 use crate::model::{Model, bindings};
 
@@ -130,24 +130,44 @@ struct Narrow<'a>(&'a [Ident]);
 
 impl VisitMut for Narrow<'_> {
     fn visit_pat_mut(&mut self, pat: &mut Pat) {
-        if !bindings(pat).iter().any(|name| self.0.contains(name)) {
+        if !self.keeps(pat) {
             *pat = Pat::Verbatim(quote_spanned!(Span::mixed_site()=> _));
             return;
         }
-        if let Pat::Ident(PatIdent {
-            ident,
-            subpat: Some((_, subpat)),
-            ..
-        }) = pat
-            && !self.0.contains(ident)
-        {
-            *pat = (**subpat).clone();
-            return self.visit_pat_mut(pat);
-        }
-        if let Pat::Ident(binding) = pat {
-            binding.by_ref = None;
-            binding.mutability = None;
+        match pat {
+            Pat::Ident(PatIdent {
+                ident,
+                subpat: Some((_, subpat)),
+                ..
+            }) if !self.0.contains(ident) => {
+                *pat = (**subpat).clone();
+                return self.visit_pat_mut(pat);
+            }
+            Pat::Ident(binding) => {
+                binding.by_ref = None;
+                binding.mutability = None;
+            }
+            // The value is behind a reference of the match already.
+            Pat::Reference(reference) => {
+                *pat = (*reference.pat).clone();
+                return self.visit_pat_mut(pat);
+            }
+            _ => {}
         }
         visit_pat_mut(self, pat);
+    }
+
+    fn visit_field_pat_mut(&mut self, field: &mut FieldPat) {
+        // `Order { n, .. }` becomes `Order { n: _, .. }`.
+        if !self.keeps(&field.pat) {
+            field.colon_token.get_or_insert_default();
+        }
+        visit_field_pat_mut(self, field);
+    }
+}
+
+impl Narrow<'_> {
+    fn keeps(&self, pat: &Pat) -> bool {
+        bindings(pat).iter().any(|name| self.0.contains(name))
     }
 }

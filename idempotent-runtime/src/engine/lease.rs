@@ -21,7 +21,6 @@ pub(crate) struct Lease {
     request: Box<Request>,
     guarded: bool,
     report: Report,
-    in_flight: ::metrics::Gauge,
 }
 
 /// What is owed to the store.
@@ -46,14 +45,11 @@ pub(crate) enum Finish {
 impl Lease {
     /// A run that may begin; it occupies a place that the caller has taken.
     pub(super) fn new(request: Box<Request>, guarded: bool) -> Self {
-        metrics::executed();
-        let in_flight = metrics::in_flight();
-        in_flight.increment(1);
+        request.engine.hot.run_begins();
         Self {
             request,
             guarded,
             report: Report::Release,
-            in_flight,
         }
     }
 
@@ -121,7 +117,7 @@ impl Drop for Lease {
                 );
             }
         }
-        self.in_flight.decrement(1);
+        self.request.engine.hot.run_ends();
         self.request.engine.capacity.give_back();
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     error::{StoreError, StoreErrorKind},
     fingerprint::Fingerprint,
     key::StorageKey,
-    metrics::Operation,
+    metrics::{Hot, Operation},
     record::{Record, Token},
     settings::{OnStoreFailure, Settings},
     shared::Shared,
@@ -33,6 +33,7 @@ pub(crate) struct Engine {
     store_timeout: Duration,
     capacity: Capacity,
     waiters: Waiters,
+    pub(crate) hot: Hot,
 }
 
 impl Engine {
@@ -42,6 +43,7 @@ impl Engine {
             store_timeout: settings.store_timeout,
             capacity: Capacity::new(settings.max_in_flight),
             waiters: Waiters::new(settings.max_waiters_per_key),
+            hot: Hot::default(),
         }
     }
 

@@ -2,10 +2,11 @@
 
 use axum::{
     extract::{MatchedPath, OriginalUri},
-    http::{HeaderValue, Uri, header, request::Parts},
+    http::{HeaderValue, header, request::Parts},
     response::Response,
 };
 use bytes::Bytes;
+use smallvec::SmallVec;
 
 use super::{IdempotencyContext, Options, problem::Problem};
 use crate::{
@@ -20,11 +21,11 @@ use crate::{
 /// What is known of a request with a key when its arguments have been extracted.
 pub(super) struct Call {
     pub(super) runtime: Shared<Inner>,
-    pub(super) context: IdempotencyContext,
+    pub(super) context: Option<IdempotencyContext>,
     pub(super) body: Bytes,
     scope: Scope,
-    identified: Result<bool, Response>,
-    target: Uri,
+    identified: Result<bool, Box<Response>>,
+    target: SmallVec<[u8; 64]>,
     form: Option<HeaderValue>,
 }
 
@@ -47,23 +48,24 @@ impl Call {
         let target = parts
             .extensions
             .get::<OriginalUri>()
-            .map_or(&parts.uri, |original| &original.0)
-            .clone();
+            .map_or(&parts.uri, |original| &original.0);
         match parts.extensions.get::<MatchedPath>() {
             Some(route) => scope.place(Part::Route, route.as_str().as_bytes()),
             // A fallback: the concrete path is all there is.
             None => scope.place(Part::Path, target.path().as_bytes()),
         }
-        let identified = runtime.caller.identify(parts, &mut scope);
+        let target = target
+            .path_and_query()
+            .map_or(target.path(), |target| target.as_str());
+        let target = SmallVec::from_slice(target.as_bytes());
+        let identified = runtime.caller.identify(parts, &mut scope).map_err(Box::new);
         let form = parts
             .headers
             .get(header::CONTENT_TYPE)
             .filter(|value| is_form(value.as_bytes()))
             .cloned();
-        let context = parts
-            .extensions
-            .get_or_insert_with(IdempotencyContext::default)
-            .clone();
+        // A context that an argument before the last one has asked for.
+        let context = parts.extensions.get::<IdempotencyContext>().cloned();
         Ok(Box::new(Self {
             runtime,
             context,
@@ -77,52 +79,37 @@ impl Call {
 
     /// What the attribute's options and the `subject` make of it: a request for the engine.
     pub(super) fn bind(
-        self,
+        mut self: Box<Self>,
         options: &'static Options,
         subject: Option<&Subject>,
     ) -> Result<Bound, Response> {
-        let Self {
-            runtime,
-            context,
-            body,
-            scope,
-            identified,
-            target,
-            form,
-        } = self;
         let subject = subject.and_then(Subject::name);
-        match identified {
+        match self.identified {
             Ok(true) => {}
             _ if subject.is_some() => {}
-            Ok(false) => return Err(unidentified(&runtime, options)),
-            Err(response) => return Err(response),
+            Ok(false) => return Err(unidentified(&self.runtime, options)),
+            Err(response) => return Err(*response),
         }
-        let storage = scope.digest(options.name, subject);
-        let target = target
-            .path_and_query()
-            .map_or(target.path(), |target| target.as_str());
-        let fingerprint = Fingerprint::of(
-            target,
-            form.as_ref().map(HeaderValue::as_bytes),
-            &body,
-            options.ignore,
-        );
-        let observed = if context.is_unobserved() {
-            None
-        } else {
-            IdempotencyKey::from_ascii(scope.key()).map(|key| (context, key))
-        };
-        let request = engine::Request::new(
+        let storage = self.scope.digest(options.name, subject);
+        let form = self.form.as_ref().map(HeaderValue::as_bytes);
+        let fingerprint = Fingerprint::of(&self.target, form, &self.body, options.ignore);
+        let observed = self.context.take().and_then(|context| {
+            let key = IdempotencyKey::from_ascii(self.scope.key())?;
+            Some((context, key))
+        });
+        let runtime = self.runtime.clone();
+        let policy = options.policy(&runtime.settings);
+        let request = Box::new(engine::Request::new(
             runtime.engine(),
             storage,
             fingerprint,
-            options.policy(&runtime.settings),
-        );
+            policy,
+        ));
         Ok(Bound {
             runtime,
             options,
             observed,
-            request: Box::new(request),
+            request,
         })
     }
 }

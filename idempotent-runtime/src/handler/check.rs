@@ -71,8 +71,8 @@ tuples!(A B C);
 tuples!(A B C D);
 tuples!(A B C D E);
 
-/// Asks about `T`: `(&&&Probe::<T>::NEW).verdict()` takes the first answer below that holds, because method look-up
-/// tries fewer references first.
+/// Asks about `T`: `(&&&Probe::<T>::NEW).__idempotent_verdict()` takes the first answer below that holds, because method look-up
+/// tries fewer references first. The method's name is no trait's that an application has in scope.
 #[derive(Debug)]
 pub struct Probe<T>(PhantomData<fn() -> T>);
 
@@ -89,10 +89,10 @@ pub fn probe_of<T>(_: &T) -> Probe<T> {
 /// First answer: the type is known to be bad.
 pub trait Never<C> {
     /// Names the part that is to blame.
-    fn verdict(&self) -> PhantomData<C>;
+    fn __idempotent_verdict(&self) -> PhantomData<C>;
 }
 impl<T: NeverReplayable> Never<T::Culprit> for &&Probe<T> {
-    fn verdict(&self) -> PhantomData<T::Culprit> {
+    fn __idempotent_verdict(&self) -> PhantomData<T::Culprit> {
         PhantomData
     }
 }
@@ -100,10 +100,10 @@ impl<T: NeverReplayable> Never<T::Culprit> for &&Probe<T> {
 /// Second answer: the error of a result is known to be bad.
 pub trait NeverErr<C> {
     /// Names the part that is to blame.
-    fn verdict(&self) -> PhantomData<C>;
+    fn __idempotent_verdict(&self) -> PhantomData<C>;
 }
 impl<T, E: NeverReplayable> NeverErr<E::Culprit> for &Probe<Result<T, E>> {
-    fn verdict(&self) -> PhantomData<E::Culprit> {
+    fn __idempotent_verdict(&self) -> PhantomData<E::Culprit> {
         PhantomData
     }
 }
@@ -111,10 +111,10 @@ impl<T, E: NeverReplayable> NeverErr<E::Culprit> for &Probe<Result<T, E>> {
 /// Last answer: nothing is known against the type.
 pub trait Fine {
     /// Names nobody.
-    fn verdict(&self) -> PhantomData<Replays>;
+    fn __idempotent_verdict(&self) -> PhantomData<Replays>;
 }
 impl<T> Fine for Probe<T> {
-    fn verdict(&self) -> PhantomData<Replays> {
+    fn __idempotent_verdict(&self) -> PhantomData<Replays> {
         PhantomData
     }
 }

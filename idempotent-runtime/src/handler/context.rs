@@ -1,6 +1,7 @@
 //! What a handler can know of its own guarantee.
 
 use std::{
+    cell::RefCell,
     convert::Infallible,
     fmt,
     sync::{Arc, OnceLock},
@@ -74,11 +75,6 @@ impl IdempotencyContext {
         self.0.get().is_some_and(|bound| bound.guarded)
     }
 
-    /// Whether nobody but the caller could see it filled.
-    pub(super) fn is_unobserved(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
-    }
-
     pub(super) fn bind(&self, key: IdempotencyKey, storage: StorageKey, guarded: bool) {
         // A context is bound once; a second run of the same request does not exist.
         drop(self.0.set(Bound {
@@ -102,6 +98,38 @@ impl<S: Sync> FromRequestParts<S> for IdempotencyContext {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get_or_insert_with(Self::default).clone())
+        if let Some(context) = parts.extensions.get::<Self>() {
+            return Ok(context.clone());
+        }
+        let context = Self::default();
+        parts.extensions.insert(context.clone());
+        ASKED.with_borrow_mut(|asked| {
+            if let Asked::Listening = asked {
+                *asked = Asked::For(context.clone());
+            }
+        });
+        Ok(context)
+    }
+}
+
+/// What an extractor asks for while [`asked`] polls it.
+enum Asked {
+    Nobody,
+    Listening,
+    For(IdempotencyContext),
+}
+
+thread_local! {
+    static ASKED: RefCell<Asked> = const { RefCell::new(Asked::Nobody) };
+}
+
+/// Polls the extractor of the last argument, and tells whether it has asked for a context. Putting
+/// one into every request's extensions would cost four allocations.
+pub(super) fn asked<T>(poll: impl FnOnce() -> T) -> (T, Option<IdempotencyContext>) {
+    let outer = ASKED.replace(Asked::Listening);
+    let polled = poll();
+    match ASKED.replace(outer) {
+        Asked::For(context) => (polled, Some(context)),
+        Asked::Nobody | Asked::Listening => (polled, None),
     }
 }

@@ -21,6 +21,7 @@ use pin_project_lite::pin_project;
 use super::{
     body::{Buffer, Tee, Unkept},
     call::{Call, no_runtime},
+    context::asked,
     problem::Problem,
 };
 use crate::{
@@ -241,6 +242,22 @@ impl Reading {
     }
 }
 
+/// Polls the handler's own extractor.
+fn poll_inner<F: Future>(
+    inner: Pin<&mut F>,
+    key: &mut Option<Key>,
+    cx: &mut Context<'_>,
+) -> Poll<F::Output> {
+    let Some(Key::Present(call)) = key else {
+        return inner.poll(cx);
+    };
+    let (polled, context) = asked(|| inner.poll(cx));
+    if context.is_some() {
+        call.context = context;
+    }
+    polled
+}
+
 pin_project! {
     /// Extracts an [`Idempotent`]. An enum instead of an `async fn`: half a kilobyte less a request.
     #[project = Projected]
@@ -276,7 +293,7 @@ where
                     }
                     Err(response) => return Poll::Ready(Err(response)),
                 },
-                Projected::Inner { inner, key, tee } => match ready!(inner.poll(cx)) {
+                Projected::Inner { inner, key, tee } => match ready!(poll_inner(inner, key, cx)) {
                     Err(rejection) => {
                         let response = match (key, tee) {
                             (Some(Key::Present(call)), Some(tee)) if tee.is_too_large() => {

@@ -19,7 +19,7 @@ pub(super) fn replay(record: &Record, runtime: &Inner) -> Response {
         metrics::conflict("response_unavailable");
         return Problem::ResponseUnavailable(record).response(Some(runtime));
     };
-    metrics::replayed();
+    runtime.engine.hot.replayed();
     let mut response = Response::new(Body::from(body.clone()));
     *response.status_mut() = record.status;
     let mut headers = HeaderMap::with_capacity(record.headers.len() + 2);

@@ -38,7 +38,7 @@ pin_project! {
         Keyed { start: Option<(Bound, F)> },
         Working { work: Work<Response> },
         // the handler is kept for `original`
-        Refused { response: Option<Response>, handler: Option<F> },
+        Refused { response: Option<Box<Response>>, handler: Option<F> },
     }
 }
 
@@ -83,13 +83,13 @@ impl<F> Run<F> {
                         start: Some((bound, handler)),
                     },
                     Err(response) => State::Refused {
-                        response: Some(response),
+                        response: Some(Box::new(response)),
                         handler: Some(handler),
                     },
                 }
             }
             Key::Absent(runtime) if options.required => State::Refused {
-                response: Some(Problem::KeyMissing.response(runtime.as_deref())),
+                response: Some(Box::new(Problem::KeyMissing.response(runtime.as_deref()))),
                 handler: Some(make(last.inner, false).1),
             },
             Key::Direct | Key::Safe | Key::Absent(_) => State::Plain {
@@ -122,7 +122,9 @@ where
                 }
                 Projected::Working { work } => return Pin::new(work).poll(cx),
                 Projected::Refused { response, .. } => {
-                    return response.take().map_or(Poll::Pending, Poll::Ready);
+                    return response
+                        .take()
+                        .map_or(Poll::Pending, |response| Poll::Ready(*response));
                 }
                 Projected::Keyed { start } => match start.take() {
                     Some(start) => start,

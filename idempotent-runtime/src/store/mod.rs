@@ -1,19 +1,93 @@
 //! Where claims and records stand: one trait, one atomic step a method.
 //!
+//! ```text
+//!               claim                    complete
+//!    nothing ──────────► in progress ──────────────► completed ──► nothing
+//!       ▲                 │   ▲  │                    (its retention is over)
+//!       └─────────────────┘   └──┘
+//!       release, lease over   renew
+//! ```
+//!
 //! At each key stands nothing, a claim ([in progress](ClaimOutcome::InProgress)) or a
 //! [record](ClaimOutcome::Completed). The five rules that a store can keep or break:
 //!
 //! 1. **Claim** takes an empty key. A claim that finds its own token has acquired: an earlier
 //!    reply was lost.
 //! 2. **Complete**: the first success wins. It stores over its own claim, over nothing and over
-//!    anybody's claim; never over a record, which it returns instead.
+//!    anybody's claim; never over a record, which it returns instead. One that finds its own
+//!    record is done, so a record remembers its token.
 //! 3. **Renew** prolongs its own claim and puts it back where nothing stands; never over another's
 //!    claim or a record.
 //! 4. **Release** frees its own claim, and only that. It returns a record that stands.
 //! 5. What is expired is absent, whether or not it has been purged.
 //!
-//! `testing::contract` (feature `testing`) checks them; a store is what passes it. A store method
-//! never sleeps: the engine does the waiting.
+//! Rule 2 is why a completion compares no token with the claim: the handler has taken effect, and
+//! whoever holds the claim by now must learn of it rather than run on unseen.
+//!
+//! # Writing a store
+//!
+//! Say which [`Level`] it has, answer the four commands, and run `testing::contract` (feature
+//! `testing`) on it: it checks every rule, and a store is what passes it.
+//!
+//! * Each command is one conditional write, never a read and then a write: fifty claims at once
+//!   have one winner.
+//! * A command never waits for another request. The engine does the waiting; a store that can tell
+//!   when a claim has gone helps it with [`watch`](Store::watch).
+//! * A command may be dropped at any point, since a client hangs up or `store_timeout` passes. It
+//!   may then have been carried out or not, but it leaves no lock behind.
+//! * The store's own clock decides when a lease or a retention is over, not the callers'.
+//! * What comes back is what was stored, byte for byte: status, headers in their order with
+//!   repeated ones and values that are not UTF-8, the body or the note that there is none, and the
+//!   fingerprint with its scheme. What cannot be read is an
+//!   [unreadable](StoreErrorKind::Unreadable) error, never an empty key.
+//! * Retentions are of any length: hardly any, when a report comes late, or a week.
+//!
+//! A store that has its answers at once returns [`Step::Now`]; others [`Step::later`]:
+//!
+//! ```
+//! use std::{sync::Arc, time::Duration};
+//! use idempotent_runtime::{MemoryStore, StorageKey, store::*};
+//!
+//! /// Counts the claims of the store within.
+//! struct Counting<S> {
+//!     store: S,
+//!     claims: std::sync::atomic::AtomicUsize,
+//! }
+//!
+//! impl<S: Store> Store for Counting<S> {
+//!     fn level(&self) -> Level {
+//!         self.store.level()
+//!     }
+//!
+//!     fn claim(&self, key: &StorageKey, claim: Claim) -> Step<Result<ClaimOutcome, StoreError>> {
+//!         self.claims.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+//!         self.store.claim(key, claim)
+//!     }
+//!
+//!     fn renew(&self, key: &StorageKey, claim: Claim) -> Step<Result<RenewOutcome, StoreError>> {
+//!         self.store.renew(key, claim)
+//!     }
+//!
+//!     fn complete(
+//!         &self,
+//!         key: &StorageKey,
+//!         token: Token,
+//!         record: Arc<Record>,
+//!         retention: Duration,
+//!     ) -> Step<Result<CompleteOutcome, StoreError>> {
+//!         self.store.complete(key, token, record, retention)
+//!     }
+//!
+//!     fn release(&self, key: &StorageKey, token: Token) -> Step<Result<ReleaseOutcome, StoreError>> {
+//!         self.store.release(key, token)
+//!     }
+//!
+//!     fn watch(&self, key: &StorageKey) -> Option<BoxFuture<()>> {
+//!         self.store.watch(key)
+//!     }
+//! }
+//! # drop(Counting { store: MemoryStore::new(), claims: 0.into() });
+//! ```
 
 mod memory;
 
@@ -139,7 +213,8 @@ pub enum ReleaseOutcome {
     Completed(Arc<Record>),
 }
 
-/// How strong a store's claims are.
+/// How strong a store's claims are. It decides what the engine does, and what `testing::contract`
+/// asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Level {
@@ -147,7 +222,9 @@ pub enum Level {
     Embedded,
     /// Shared: a claim has a lease, every write compares tokens.
     Leased,
-    /// A cache and a lock: mutual exclusion as long as the lock holds, not fenced.
+    /// A cache and a lock: mutual exclusion as long as the lock holds, not fenced. It need not know
+    /// the request of a claim, find a claim of its own again, put one back, or tell whom a
+    /// completion has displaced.
     Locked,
 }
 
@@ -181,9 +258,13 @@ pub trait Store: Send + Sync + 'static {
     /// In progress by this token → absent. Sent when the handler took no effect.
     fn release(&self, key: &StorageKey, token: Token) -> Step<Result<ReleaseOutcome, StoreError>>;
 
-    /// A future that ends when the claim at `key` has gone, for a store that can tell. It is only
-    /// a hint: a waiter claims again before it runs, and polls besides. Called before the claim
-    /// is looked at once more, so a change between the two is not missed.
+    /// A future that ends when the claim at `key` has gone, for a store that can tell; `None` from
+    /// one that cannot, whose waiters poll.
+    ///
+    /// It notices every change since this method returned, polled or not: a waiter watches, looks
+    /// at the claim once more, and only then waits. It ends too where no claim stands, and for
+    /// all who watch one claim. It is only a hint: a waiter claims again before it runs, and polls
+    /// besides, so it may end early.
     fn watch(&self, key: &StorageKey) -> Option<BoxFuture<()>> {
         let _ = key;
         None

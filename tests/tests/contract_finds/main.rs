@@ -3,6 +3,7 @@
 
 mod flaw;
 mod flawed;
+mod found;
 mod mangle;
 
 use std::{collections::BTreeSet, future};
@@ -10,8 +11,8 @@ use std::{collections::BTreeSet, future};
 use idempotent_runtime::{store::Level, testing};
 
 use self::{
-    flaw::{ALLOWED_TO_LOCKS, FOUND},
     flawed::Flawed,
+    found::{ALLOWED_TO_LOCKS, FOUND},
 };
 
 const LEVELS: [Level; 3] = [Level::Embedded, Level::Leased, Level::Locked];

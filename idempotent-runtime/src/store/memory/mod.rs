@@ -2,6 +2,8 @@
 
 mod sweep;
 
+mod room;
+
 mod table;
 
 mod stripe;
@@ -34,6 +36,8 @@ use crate::{
 const PURGED_BY_A_COMPLETION: usize = 2;
 /// The end of a retention without end; `u64::MAX` stands for no record.
 const LATEST: u64 = u64::MAX - 1;
+const FULL: &str =
+    "the embedded store is full: raise `max_bytes`, shorten the retention, or let it evict";
 const DEFAULT_MAX_BYTES: usize = 256 * 1024 * 1024;
 
 /// Records in the memory of this process, bounded by the bytes that they really take.
@@ -166,13 +170,12 @@ impl Store for MemoryStore {
             }));
         }
         if table.refuses_claims() {
-            stripe.purge(table.now(), usize::MAX);
             table.settle(key, &mut stripe);
-            if table.refuses_claims() {
-                return Step::Now(Err(StoreError::unavailable(
-                    "the embedded store is full: raise `max_bytes`, shorten the retention, or let it evict",
-                )));
+            drop(stripe);
+            if table.drop_expired() {
+                return self.claim(key, claim);
             }
+            return Step::Now(Err(StoreError::unavailable(FULL)));
         }
         stripe.insert_claim(*key, claim.token, claim.fingerprint);
         table.settle(key, &mut stripe);

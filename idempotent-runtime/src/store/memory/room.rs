@@ -1,0 +1,95 @@
+//! The byte bound: what fits, who goes when it is too much, and who stays out.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use axum::http::header;
+
+use super::{
+    cost,
+    stripe::Stripe,
+    table::{STRIPES, SWEEP_STEP, Table, due, place},
+};
+use crate::{key::StorageKey, metrics, record::Record};
+
+impl Table {
+    fn over(&self) -> bool {
+        self.bytes() > self.max_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Whether a new claim is refused.
+    pub(super) fn refuses_claims(&self) -> bool {
+        self.refuses.load(Ordering::Relaxed) && self.over()
+    }
+
+    /// The record, or the note that its run took effect where the record has no room: alone
+    /// larger than half of the store, or, where nothing is evicted, an eighth over the bound.
+    /// And the bytes that it takes.
+    pub(super) fn fitting(&self, record: Arc<Record>) -> (Arc<Record>, usize) {
+        let most = self.max_bytes.load(Ordering::Relaxed);
+        let size = cost::of(&record);
+        let fits = if self.refuses.load(Ordering::Relaxed) {
+            self.bytes().saturating_add(size) <= most.saturating_add(most / 8)
+        } else {
+            size <= most / 2
+        };
+        if fits {
+            return (record, size);
+        }
+        let mut headers = record.headers.iter();
+        let location = headers.find(|(name, _)| *name == header::LOCATION);
+        let location = location.map(|(_, value)| value.clone());
+        let marker = Arc::new(Record::marker(record.fingerprint, record.status, location));
+        let size = cost::of(&marker);
+        (marker, size)
+    }
+
+    /// Drops the oldest records until the bound holds, or only claims are left. Called once `key`
+    /// has taken more room; of two records of the same age, the one beside it goes last.
+    pub(super) fn make_room(&self, key: &StorageKey) {
+        if self.over() && !self.refuses.load(Ordering::Relaxed) {
+            self.evict(place(key));
+        }
+    }
+
+    #[cold]
+    fn evict(&self, last: usize) {
+        let now = self.now();
+        let mut evicted = 0;
+        let mut age = 0;
+        while self.over() {
+            let Some(at) = self.oldest(last) else {
+                (0..STRIPES).for_each(|at| self.change(at, Stripe::give_back));
+                break;
+            };
+            self.change(at, |stripe| {
+                if stripe.purge(now, 1) == 0
+                    && let Some(born) = stripe.evict()
+                {
+                    evicted += 1;
+                    age = now.saturating_sub(born);
+                }
+                stripe.give_back();
+            });
+        }
+        if evicted > 0 {
+            metrics::evicted(evicted);
+            if due(&self.retention_reported, now) {
+                metrics::effective_retention(Duration::from_nanos(age));
+            }
+        }
+    }
+
+    /// Removes what has expired until new claims are taken again; whether they are. Only where
+    /// nobody sweeps is there much to remove.
+    #[cold]
+    pub(super) fn drop_expired(&self) -> bool {
+        let now = self.now();
+        (0..STRIPES).any(|at| {
+            self.change(at, |stripe| stripe.purge(now, SWEEP_STEP));
+            !self.refuses_claims()
+        })
+    }
+}
