@@ -120,16 +120,16 @@ fn path_of(attr: &TokenStream) -> Option<Path> {
 }
 
 fn split_at_commas(tokens: TokenStream) -> Vec<TokenStream> {
-    let mut parts = vec![TokenStream::new()];
+    let mut parts = Vec::new();
+    let mut part = TokenStream::new();
     for token in tokens {
-        match (&token, parts.last_mut()) {
-            (TokenTree::Punct(punct), _) if punct.as_char() == ',' => {
-                parts.push(TokenStream::new())
-            }
-            (_, Some(part)) => part.extend([token]),
-            (_, None) => {}
+        if matches!(&token, TokenTree::Punct(punct) if punct.as_char() == ',') {
+            parts.push(std::mem::take(&mut part));
+        } else {
+            part.extend([token]);
         }
     }
+    parts.push(part);
     parts.retain(|part| !part.is_empty());
     parts
 }

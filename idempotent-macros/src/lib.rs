@@ -217,7 +217,7 @@ use proc_macro::TokenStream;
 /// ```
 #[proc_macro_attribute]
 pub fn idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
-    expand::attribute(args.into(), item.into()).into()
+    expand::attribute(&args.into(), &item.into()).into()
 }
 
 /// Says that a handler is not idempotent, and why that is right. It changes nothing; it is there for who reads the
@@ -235,5 +235,5 @@ pub fn idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
 /// The reason is required. Beside [`macro@idempotent`] it is an error.
 #[proc_macro_attribute]
 pub fn non_idempotent(args: TokenStream, item: TokenStream) -> TokenStream {
-    non_idempotent::attribute(args.into(), item.into()).into()
+    non_idempotent::attribute(args.into(), &item.into()).into()
 }

@@ -9,7 +9,7 @@ use crate::attrs::is_named;
 use crate::item::Item;
 
 /// The function as it was written, and an error where the reason is missing.
-pub(crate) fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn attribute(args: TokenStream, item: &TokenStream) -> TokenStream {
     let errors = [check_reason(args), check_item(item.clone())]
         .into_iter()
         .filter_map(Result::err);

@@ -1,4 +1,5 @@
 //! Sends a request to a router, and the retries of it.
+#![expect(clippy::expect_used, reason = "a test that cannot go on fails")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -168,7 +168,7 @@ async fn b123_cfg_on_the_handler() {
     #[idempotent]
     async fn h(nothing: NotAType) {}
     #[idempotent]
-    #[cfg(all())]
+    #[cfg(not(any()))]
     #[cfg_attr(all(), allow(unused_mut))]
     #[inline]
     async fn h(Json(mut body): Json<Body>) -> Json<Body> {
@@ -184,7 +184,7 @@ async fn b123_cfg_on_the_handler() {
 async fn an_attribute_within_the_body() {
     #[idempotent(subject = body.n)]
     async fn h(Json(mut body): Json<Body>) -> impl axum::response::IntoResponse {
-        #![allow(unused_mut)]
+        #![allow(unused_mut, reason = "there is one")]
         use std::convert::identity;
         Json(identity(body))
     }

@@ -139,7 +139,11 @@ mod b132_traits {
         fn verdict(&self) {}
         fn then(&self) {}
         fn required(&self) {}
-        fn into_response(&self) {}
+        fn into_response(self)
+        where
+            Self: Sized,
+        {
+        }
     }
     impl<T: ?Sized> Everywhere for T {}
 }

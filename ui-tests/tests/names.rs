@@ -7,14 +7,14 @@ use support::Fixture;
 #[test]
 fn b133_renamed() {
     let output = Fixture::new("renamed").cargo(&["check"]);
-    assert!(output.success, "{}", output.stderr);
+    assert!(output.success, "{}{}", output.stdout, output.stderr);
 }
 
 #[test]
 fn b133_reexported() {
     let fixture = Fixture::new("reexported");
     let output = fixture.cargo(&["check"]);
-    assert!(output.success, "{}", output.stderr);
+    assert!(output.success, "{}{}", output.stdout, output.stderr);
 
     let output = fixture.cargo(&["check", "--features", "forgotten"]);
     let errors: Vec<_> = output

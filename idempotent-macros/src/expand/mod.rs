@@ -31,12 +31,12 @@ use crate::model::{Model, joined};
 use crate::root::root;
 
 /// `#[idempotent(args)] item`
-pub(crate) fn attribute(args: TokenStream, item: TokenStream) -> TokenStream {
+pub(crate) fn attribute(args: &TokenStream, item: &TokenStream) -> TokenStream {
     let (options, mistakes) = Args::parse(args.clone());
-    match checked(&args, options, item.clone(), mistakes.is_empty()) {
+    match checked(args, options, item.clone(), mistakes.is_empty()) {
         Ok(expansion) => with_errors(&expansion, joined(mistakes, vec![])),
         // The function as it was written, so that its name resolves.
-        Err(errors) => with_errors(&item, joined(mistakes, errors)),
+        Err(errors) => with_errors(item, joined(mistakes, errors)),
     }
 }
 

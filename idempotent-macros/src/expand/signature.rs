@@ -6,14 +6,14 @@
 
 use proc_macro2::{Punct, Spacing, Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{ReturnType, Signature, Token, Visibility};
+use syn::{ReturnType, Signature, Token};
 
 use super::Last;
 use crate::item::Item;
 use crate::model::Model;
 
 /// `pub fn create_order(db: State<Db>, req: Idempotent<Json<NewOrder>>) -> Run<impl Future<Output = Json<Order>>>`
-pub(super) fn outer(model: &Model, last: &Last) -> TokenStream {
+pub(super) fn outer(model: &Model, wrapped: &Last) -> TokenStream {
     let Model {
         root,
         item,
@@ -35,28 +35,28 @@ pub(super) fn outer(model: &Model, last: &Last) -> TokenStream {
         let (name, ty) = (&param.name, &param.ty);
         quote_spanned!(at=> #name: #ty,)
     });
-    let Last { name, ty, .. } = last;
+    let Last { name, ty, .. } = wrapped;
     let mut inputs = TokenStream::new();
     sig.paren_token.surround(&mut inputs, |tokens| {
         tokens.extend(quote_spanned!(at=> #(#before)* #name: #root::Idempotent<#ty>));
     });
+    let last = last_span(sig);
     let mut end = Punct::new('>', Spacing::Alone);
-    end.set_span(last_span(sig));
+    end.set_span(last);
+    let at = at.located_at(last);
     let future = quote_spanned!(at=> impl ::core::future::Future<Output = #ret>);
     let run = quote_spanned!(at=> -> #root::Run<#future);
     quote!(#vis #fn_token #ident #generics #inputs #run #end #bounds)
 }
 
-/// The signature as it was declared. It begins where the visibility stood.
+/// The signature as it was declared. It begins where the visibility stood, and its name is the macro's.
 pub(super) fn inner(item: &Item) -> Signature {
-    let first = match &item.vis {
-        Visibility::Inherited => None,
-        vis => vis.to_token_stream().into_iter().next(),
-    };
     let mut sig = item.sig.clone();
-    if let Some(first) = first {
+    if let Some(first) = item.vis.to_token_stream().into_iter().next() {
         sig.asyncness = Some(Token![async](first.span()));
     }
+    let at = Span::mixed_site().located_at(sig.ident.span());
+    sig.ident.set_span(at);
     sig
 }
 

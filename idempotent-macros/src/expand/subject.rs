@@ -6,7 +6,7 @@ use syn::ext::IdentExt;
 use syn::parse::Parser;
 use syn::spanned::Spanned;
 use syn::visit_mut::{VisitMut, visit_field_pat_mut, visit_pat_mut};
-use syn::{Block, FieldPat, Ident, Pat, PatIdent, Stmt};
+use syn::{Block, FieldPat, Ident, Pat, Stmt};
 
 use crate::model::{Model, bindings};
 
@@ -27,19 +27,19 @@ pub(super) fn subject(model: &Model) -> Subject {
             subject: quote_spanned!(at=> ::core::option::Option::None),
         };
     };
-    let used = used(model);
+    let read = used(model);
     let params = model
         .params
         .iter()
-        .filter(|param| bindings(&param.pat).iter().any(|name| used.contains(name)));
+        .filter(|param| bindings(&param.pat).iter().any(|name| read.contains(name)));
     let (names, pats): (Vec<_>, Vec<_>) = params
         .map(|param| {
             let mut pat = param.pat.clone();
-            Narrow(&used).visit_pat_mut(&mut pat);
+            Narrow(&read).visit_pat_mut(&mut pat);
             (&param.name, pat)
         })
         .unzip();
-    let uses = uses(&used);
+    let uses = uses(&read);
     let located = at.located_at(expr.span());
     let value = quote_spanned!(located=> #root::__private::subject(&(#expr)));
     let value = quote_spanned! {at=>
@@ -134,25 +134,20 @@ impl VisitMut for Narrow<'_> {
             *pat = Pat::Verbatim(quote_spanned!(Span::mixed_site()=> _));
             return;
         }
-        match pat {
-            Pat::Ident(PatIdent {
-                ident,
-                subpat: Some((_, subpat)),
-                ..
-            }) if !self.0.contains(ident) => {
+        if let Pat::Ident(binding) = pat {
+            if let Some((_, subpat)) = &binding.subpat
+                && !self.0.contains(&binding.ident)
+            {
                 *pat = (**subpat).clone();
                 return self.visit_pat_mut(pat);
             }
-            Pat::Ident(binding) => {
-                binding.by_ref = None;
-                binding.mutability = None;
-            }
-            // The value is behind a reference of the match already.
-            Pat::Reference(reference) => {
-                *pat = (*reference.pat).clone();
-                return self.visit_pat_mut(pat);
-            }
-            _ => {}
+            binding.by_ref = None;
+            binding.mutability = None;
+        }
+        // The value is behind a reference of the match already.
+        if let Pat::Reference(reference) = pat {
+            *pat = (*reference.pat).clone();
+            return self.visit_pat_mut(pat);
         }
         visit_pat_mut(self, pat);
     }

@@ -29,13 +29,13 @@ struct Search {
 impl<'ast> Visit<'ast> for Search {
     fn visit_lifetime(&mut self, lifetime: &'ast Lifetime) {
         if lifetime.ident != "static" && !self.bound.contains(&lifetime.ident) {
-            self.found.get_or_insert(lifetime.span());
+            self.found = self.found.or_else(|| Some(lifetime.span()));
         }
     }
 
     fn visit_type_reference(&mut self, reference: &'ast TypeReference) {
         if reference.lifetime.is_none() {
-            self.found.get_or_insert(reference.and_token.span);
+            self.found = self.found.or(Some(reference.and_token.span));
         }
         visit_type_reference(self, reference);
     }

@@ -97,13 +97,11 @@ fn qualifiers(sig: &Signature, errors: &mut Vec<Error>) {
     if let Some(token) = &sig.constness {
         refuse(token.span, "an `#[idempotent]` handler can't be `const`");
     }
-    match &sig.safety {
-        Safety::Unsafe(token) => refuse(
+    if let Safety::Unsafe(token) = &sig.safety {
+        refuse(
             token.span,
             "an `#[idempotent]` handler can't be `unsafe`: Axum can't call it",
-        ),
-        Safety::Safe(token) => refuse(token.span(), "an `#[idempotent]` handler can't be `safe`"),
-        _ => {}
+        );
     }
     if let Some(abi) = &sig.abi {
         refuse(

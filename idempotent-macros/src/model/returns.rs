@@ -25,28 +25,29 @@ pub(super) fn never_replayable(ret: &Type) -> Option<Error> {
 
 /// The types that become the response: `Result<(A, Json<T>), E>` -> `Json<T>`, `E`.
 pub(crate) fn leaves(ty: &Type) -> Vec<&Type> {
-    match ty {
-        Type::Paren(paren) => leaves(&paren.elem),
-        Type::Group(group) => leaves(&group.elem),
-        Type::Tuple(tuple) => tuple.elems.last().map(leaves).unwrap_or_default(),
-        Type::Path(path) if path.qself.is_none() => {
-            let arguments = path
-                .path
-                .segments
-                .last()
-                .filter(|last| last.ident == "Result")
-                .map(|last| &last.arguments);
-            let Some(PathArguments::AngleBracketed(arguments)) = arguments else {
-                return vec![ty];
-            };
-            let types = arguments.args.iter().filter_map(|argument| match argument {
-                GenericArgument::Type(ty) => Some(leaves(ty)),
-                _ => None,
-            });
-            types.flatten().collect()
-        }
-        _ => vec![ty],
+    if let Type::Paren(paren) = ty {
+        return leaves(&paren.elem);
     }
+    if let Type::Group(group) = ty {
+        return leaves(&group.elem);
+    }
+    if let Type::Tuple(tuple) = ty {
+        return tuple.elems.last().map(leaves).unwrap_or_default();
+    }
+    if let Type::Path(path) = ty
+        && let Some(last) = path.path.segments.last()
+        && last.ident == "Result"
+        && let PathArguments::AngleBracketed(arguments) = &last.arguments
+    {
+        let types = arguments.args.iter().filter_map(|argument| {
+            let GenericArgument::Type(ty) = argument else {
+                return None;
+            };
+            Some(leaves(ty))
+        });
+        return types.flatten().collect();
+    }
+    vec![ty]
 }
 
 /// `impl Trait`, anywhere in the type.
