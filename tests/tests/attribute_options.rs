@@ -120,8 +120,14 @@ async fn each_subject_has_its_own_keys() {
     }
     let router = protected(Router::new().route("/{id}", post(h)));
     let send = async |body| Post::json("/1", body).send(&router, Some("own-keys")).await;
-    assert!(!send(r#"{"n":1}"#).await.replayed);
-    assert!(!send(r#"{"n":2}"#).await.replayed, "another subject's key");
+    let first = send(r#"{"n":1}"#).await;
+    assert_eq!((first.status, first.replayed), (200, false));
+    let other = send(r#"{"n":2}"#).await;
+    assert_eq!(
+        (other.status, other.replayed),
+        (200, false),
+        "another subject's key"
+    );
     assert!(send(r#"{"n":1}"#).await.replayed);
     assert_eq!(
         send(r#"{"n":3}"#).await.status,
@@ -149,6 +155,78 @@ fn created_only(parts: &response::Parts) -> Verdict {
         Verdict::Store
     } else {
         Verdict::Release
+    }
+}
+
+#[tokio::test]
+async fn verdict() {
+    #[idempotent(verdict = created_only)]
+    async fn h(Json(order): Json<Order>) -> StatusCode {
+        if order.n == 1 {
+            StatusCode::CREATED
+        } else {
+            StatusCode::OK
+        }
+    }
+    let router = protected(Router::new().route("/h", post(h)));
+    for (key, body, status, stored) in [
+        ("a", r#"{"n":1}"#, 201, true),
+        ("b", r#"{"n":2}"#, 200, false),
+    ] {
+        let first = Post::json("/h", body).send(&router, Some(key)).await;
+        let again = Post::json("/h", body).send(&router, Some(key)).await;
+        assert_eq!((first.status, first.replayed), (status, false));
+        assert_eq!((again.status, again.replayed), (status, stored));
+    }
+}
+
+#[tokio::test]
+async fn ignore() {
+    #[idempotent(ignore("/tags"))]
+    async fn h(Json(order): Json<Order>) -> String {
+        order.n.to_string()
+    }
+    let router = protected(Router::new().route("/h", post(h)));
+    assert!(
+        !Post::json("/h", r#"{"n":1,"tags":["a"]}"#)
+            .send(&router, Some("ignore"))
+            .await
+            .replayed
+    );
+    assert!(
+        Post::json("/h", r#"{"n":1,"tags":["b"]}"#)
+            .send(&router, Some("ignore"))
+            .await
+            .replayed
+    );
+    assert_eq!(
+        Post::json("/h", r#"{"n":2,"tags":["a"]}"#)
+            .send(&router, Some("ignore"))
+            .await
+            .status,
+        422
+    );
+}
+
+#[tokio::test]
+async fn name() {
+    #[idempotent(name = "shared")]
+    async fn one() {}
+    #[idempotent(name = "shared")]
+    async fn other() {}
+    #[idempotent]
+    async fn third() {}
+    let router = Router::new()
+        .route("/one", post(one))
+        .route("/other", post(other))
+        .route("/third", post(third));
+    let router = protected(router);
+    for (path, status) in [("/one", 200), ("/other", 422), ("/third", 200)] {
+        let answer = Post::json(path, "").send(&router, Some("name")).await;
+        assert_eq!(
+            answer.status, status,
+            "handlers of one name share their keys: {path}"
+        );
     }
 }
 

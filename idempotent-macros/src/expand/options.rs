@@ -56,3 +56,59 @@ pub(super) fn options(model: &Model) -> TokenStream {
     }
     quote_spanned!(at=> const { &#options })
 }
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+    use syn::parse_quote;
+
+    use super::options;
+    use crate::{args::Args, model::Model};
+
+    fn expanded(args: proc_macro2::TokenStream) -> String {
+        let (args, mistakes) = Args::parse(args);
+        assert!(mistakes.is_empty(), "{mistakes:?}");
+        let item = parse_quote!(
+            async fn pay() {}
+        );
+        let model = Model::new(args, parse_quote!(rt), item);
+        options(&model.unwrap_or_else(|errors| panic!("{errors:?}")))
+            .to_string()
+            .replace(' ', "")
+    }
+
+    #[test]
+    fn each_option_is_one_call() {
+        let new = r#"const{&rt::__private::Options::new(::core::concat!(::core::module_path!(),"::","pay"))"#;
+        let duration = |call: &str, seconds: u64, nanos: u32| {
+            format!("{new}.{call}(rt::__private::Duration::new({seconds}u64,{nanos}u32))}}")
+        };
+        assert_eq!(expanded(quote!()), format!("{new}}}"));
+        assert_eq!(expanded(quote!(required)), format!("{new}.required()}}"));
+        assert_eq!(
+            expanded(quote!(name = "n")),
+            format!(r#"{new}.name("n")}}"#)
+        );
+        assert_eq!(
+            expanded(quote!(retention = "1day 12h")),
+            duration("retention", 36 * 60 * 60, 0)
+        );
+        assert_eq!(expanded(quote!(wait = "0s")), duration("wait", 0, 0));
+        assert_eq!(
+            expanded(quote!(lease = "1500ms")),
+            duration("lease", 1, 500_000_000)
+        );
+        for (written, policy) in [("open", "Open"), ("closed", "Closed")] {
+            let call = format!("{new}.on_store_failure(rt::OnStoreFailure::{policy})}}");
+            assert_eq!(expanded(quote!(on_store_failure = #written)), call);
+        }
+        assert_eq!(
+            expanded(quote!(verdict = a::b)),
+            format!("{new}.verdict(a::b)}}")
+        );
+        assert_eq!(
+            expanded(quote!(ignore("/a", "/b"))),
+            format!(r#"{new}.ignore(&["/a","/b"])}}"#)
+        );
+    }
+}

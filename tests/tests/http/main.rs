@@ -1,6 +1,7 @@
 //! What an `#[idempotent]` handler does at the HTTP edge, one behaviour a file. Tests named after
 //! a failure of another library carry its number in our list.
 
+mod body;
 mod contract;
 mod disconnect;
 mod fingerprint;
@@ -9,3 +10,4 @@ mod key;
 mod outcome;
 mod replay;
 mod scope;
+mod store_failure;
