@@ -11,7 +11,7 @@ use reqwest::{Client, RequestBuilder, Response};
 use serde_json::Value;
 
 /// The longest that anything is waited for that is bound to happen.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// The program's file; building it is cargo's to skip where it is up to date.
 static BINARY: LazyLock<String> = LazyLock::new(|| {
@@ -25,12 +25,12 @@ static BINARY: LazyLock<String> = LazyLock::new(|| {
         .expect("cargo starts");
     assert!(built.status.success(), "the example does not build");
     let messages = String::from_utf8(built.stdout).expect("messages in UTF-8");
-    let executables = messages.lines().filter_map(|line| {
+    let mut executables = messages.lines().rev().filter_map(|line| {
         let message: Value = serde_json::from_str(line).expect("a message in JSON");
         message["executable"].as_str().map(str::to_owned)
     });
     executables
-        .last()
+        .next()
         .expect("an executable among the artifacts")
 });
 
@@ -92,7 +92,6 @@ impl Shop {
     }
 
     /// A POST with an idempotency key.
-    #[must_use]
     pub fn post(&self, path: &str, key: &str) -> RequestBuilder {
         self.client
             .post(format!("{}{path}", self.base))
@@ -125,12 +124,12 @@ impl Shop {
     /// # Panics
     ///
     /// Where it is no number.
-    pub async fn metric(&self, name: &str) -> f64 {
+    pub async fn metric(&self, name: &str) -> u64 {
         let metrics = self.get("/metrics").await;
         let line = metrics
             .lines()
             .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        line.map_or(0.0, |value| value.parse().expect("a number"))
+        line.map_or(0, |value| value.parse().expect("a number"))
     }
 
     /// Returns once so many handlers run.
@@ -138,9 +137,9 @@ impl Shop {
     /// # Panics
     ///
     /// Where that never happens.
-    pub async fn until_in_flight(&self, running: f64) {
+    pub async fn until_in_flight(&self, running: u64) {
         let reached = async {
-            while (self.metric("idempotency_in_flight").await - running).abs() > f64::EPSILON {
+            while self.metric("idempotency_in_flight").await != running {
                 tokio::task::yield_now().await;
             }
         };

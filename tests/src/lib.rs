@@ -1,5 +1,12 @@
 //! Support for the integration tests, and the model of the protocol.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
 pub mod example;
 pub mod http;
 pub mod model;

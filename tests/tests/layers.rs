@@ -43,8 +43,10 @@ fn with(module: &str, text: &str) -> Vec<String> {
         ("middle::second", "use super::Own; pub struct Second;"),
         ("bottom", "pub struct Bottom;"),
     ]);
-    let more = format!("{} {text}", texts[module]);
-    texts.insert(module, &more);
+    let more = texts
+        .remove(module)
+        .map(|before| format!("{before} {text}"));
+    texts.extend(more.as_deref().map(|text| (module, text)));
     upward(&Module::of_texts(&texts))
 }
 

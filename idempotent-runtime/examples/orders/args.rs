@@ -39,7 +39,7 @@ impl Args {
             }
         }
         Ok(Some(Self {
-            listen: listen.unwrap_or((Ipv4Addr::LOCALHOST, 3000).into()),
+            listen: listen.unwrap_or_else(|| (Ipv4Addr::LOCALHOST, 3000).into()),
             store,
             demo: listen.is_none(),
         }))

@@ -75,10 +75,10 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let address = listener.local_addr()?;
     let app = app::router(metrics).into_make_service_with_connect_info::<SocketAddr>();
 
-    let (stop, stopped) = oneshot::channel::<()>();
+    let (stop, asked_to_stop) = oneshot::channel::<()>();
     let serve = async {
         let server = axum::serve(listener, app).with_graceful_shutdown(async {
-            drop(stopped.await);
+            drop(asked_to_stop.await);
         });
         let (served, ()) = tokio::join!(server, demo::welcome(address, args.demo));
         served?;

@@ -8,7 +8,7 @@ use super::scan::{Reference, scan};
 #[derive(Debug)]
 pub struct Module {
     name: String,
-    children: Vec<Module>,
+    children: Vec<Self>,
     paths: Vec<Reference>,
 }
 

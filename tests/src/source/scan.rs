@@ -106,7 +106,7 @@ fn path(
                 }
                 return;
             }
-            _ => break,
+            Some(TokenTree::Group(_) | TokenTree::Punct(_) | TokenTree::Literal(_)) | None => break,
         }
     }
     let alias = alias(tokens);
@@ -147,7 +147,10 @@ fn skip_item(tokens: &mut Tokens) {
         match token {
             TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => return,
             TokenTree::Punct(punct) if punct.as_char() == ';' => return,
-            _ => {}
+            TokenTree::Group(_)
+            | TokenTree::Punct(_)
+            | TokenTree::Ident(_)
+            | TokenTree::Literal(_) => {}
         }
     }
 }
@@ -173,7 +176,7 @@ pub fn declarations(source: &str) -> Vec<String> {
         .into_iter()
         .filter_map(|token| match token {
             TokenTree::Ident(ident) => Some(ident.to_string()),
-            _ => None,
+            TokenTree::Group(_) | TokenTree::Punct(_) | TokenTree::Literal(_) => None,
         })
         .filter(|word| ITEMS.contains(&&**word) || word == "type")
         .collect()
