@@ -34,6 +34,12 @@ impl Subject {
         Self(name.into().into())
     }
 
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
     /// The name, unless it is blank.
     pub(crate) fn name(&self) -> Option<&str> {
         Some(&*self.0).filter(|name| !name.trim().is_empty())

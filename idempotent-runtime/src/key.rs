@@ -221,9 +221,8 @@ fn parse_value(raw: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
 
 /// Printable, nothing to unescape. Without an early exit, so that it is vectorised.
 fn is_plain(bytes: &[u8]) -> bool {
-    !bytes.iter().fold(false, |bad, &byte| {
-        bad | !(0x20..=0x7e).contains(&byte) | (byte == b'"') | (byte == b'\\')
-    })
+    let bad = |byte: u8| u8::from(!(0x20..=0x7e).contains(&byte) || byte == b'"' || byte == b'\\');
+    bytes.iter().fold(0, |any, &byte| any | bad(byte)) == 0
 }
 
 /// A token, as clients send it that do not know of structured fields. Parameters are ignored.

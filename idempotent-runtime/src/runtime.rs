@@ -70,7 +70,6 @@ pub(crate) struct Inner {
 
 impl IdempotencyRuntime {
     /// Starts a runtime; [`caller`](Builder::caller) must be chosen.
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::default()
     }
@@ -86,8 +85,8 @@ impl IdempotencyRuntime {
     /// # Errors
     ///
     /// [`ErrorKind::AlreadyInstalled`] where there is one already.
-    pub fn install(self) -> Result<(), Error> {
-        INSTALLED.set(self).map_err(|_| {
+    pub fn install(&self) -> Result<(), Error> {
+        INSTALLED.set(self.clone()).map_err(|_| {
             Error::new(
                 ErrorKind::AlreadyInstalled,
                 "an idempotency runtime is installed already: install one at start-up, or put others on their routers with `Extension(runtime)`",

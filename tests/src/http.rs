@@ -1,6 +1,7 @@
 //! Routers called without a socket, and what they answer.
 
 use std::{
+    convert::Infallible,
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -95,6 +96,17 @@ pub fn keyed(path: &str, key: &str, body: impl Into<Body>) -> Request {
         .header(header::CONTENT_TYPE, "application/json")
         .body(body.into())
         .expect("a valid request")
+}
+
+/// A body in chunks of ten thousand bytes, so that its length is not known.
+#[must_use]
+pub fn chunked(body: impl Into<Bytes>) -> Body {
+    let body = body.into();
+    let chunks: Vec<Result<Bytes, Infallible>> = (0..body.len())
+        .step_by(10_000)
+        .map(|at| Ok(body.slice(at..body.len().min(at + 10_000))))
+        .collect();
+    Body::from_stream(futures_util::stream::iter(chunks))
 }
 
 /// An answer, read to its end.

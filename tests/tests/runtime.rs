@@ -170,7 +170,7 @@ async fn one_runtime_is_installed_and_others_stand_on_routers() {
         .store(installed.clone())
         .build()
         .unwrap();
-    runtime.clone().install().unwrap();
+    runtime.install().unwrap();
     let again = runtime.install().unwrap_err();
     assert_eq!(again.kind(), ErrorKind::AlreadyInstalled);
     assert!(

@@ -65,7 +65,7 @@ fn main() {
         .caller(Caller::authorization())
         .store(MemoryStore::new().max_bytes(4 << 30))
         .build()
-        .and_then(IdempotencyRuntime::install)
+        .and_then(|runtime| runtime.install())
         .expect("the settings are valid");
     let app = service::router();
     for in_flight in [1, 32] {

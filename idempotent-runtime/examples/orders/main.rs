@@ -68,7 +68,7 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
         .store(store)
         .build()?;
     // The handlers find the installed runtime by themselves; this copy is for the shutdown.
-    runtime.clone().install()?;
+    runtime.install()?;
 
     let mut signals = Signals::listen()?;
     let listener = bind(args.listen).await?;

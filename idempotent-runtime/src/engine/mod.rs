@@ -166,7 +166,9 @@ impl Request {
         };
         match look {
             Look::Busy { lease_left } => Start::Pending(self, Pending::Wait { lease_left }),
-            look => Start::Decided(self.decide(look)),
+            look @ (Look::Run { .. } | Look::Replay(_) | Look::Refuse(_)) => {
+                Start::Decided(self.decide(look))
+            }
         }
     }
 

@@ -78,7 +78,7 @@ impl Request {
                 // What happened before the watch began does not wake it.
                 match self.look_again().await {
                     Look::Busy { lease_left: left } => lease_left = left,
-                    look => break look,
+                    look @ (Look::Run { .. } | Look::Replay(_) | Look::Refuse(_)) => break look,
                 }
             }
             let turn = if gone.is_some() { BACKSTOP } else { pause };
@@ -93,7 +93,7 @@ impl Request {
             phase.waiting(false);
             match self.look_again().await {
                 Look::Busy { lease_left: left } => lease_left = left,
-                look => break look,
+                look @ (Look::Run { .. } | Look::Replay(_) | Look::Refuse(_)) => break look,
             }
         };
         metrics::waited(clock::now() - began);

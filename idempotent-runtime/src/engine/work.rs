@@ -74,19 +74,19 @@ impl<T: Send + 'static> Future for Work<T> {
         let polled = live.as_mut().poll(cx);
         if polled.is_pending() {
             self.live = Some(live);
-            self.origin.get_or_insert_with(origin);
+            self.origin.get_or_insert_with(|| Box::new(origin()));
         }
         polled
     }
 }
 
 #[cold]
-fn origin() -> Box<Origin> {
-    Box::new(Origin {
+fn origin() -> Origin {
+    Origin {
         span: Span::current(),
         subscriber: tracing::dispatcher::get_default(Clone::clone),
         handle: Handle::try_current().ok(),
-    })
+    }
 }
 
 impl<T: Send + 'static> Drop for Work<T> {

@@ -67,7 +67,7 @@ impl<'a> Walk<'a> {
             let name = self.string()?;
             self.peek()?; // the colon
             self.next()?;
-            if let Some(value) = self.entry(name.clone())? {
+            if let (value, true) = self.entry(name.clone())? {
                 members.push((name, value));
             }
             if self.peek()? == b',' {
@@ -96,7 +96,7 @@ impl<'a> Walk<'a> {
         out.push(b'[');
         let mut index = 0_usize;
         while self.peek()? != b']' {
-            if let Some(value) = self.entry(index.to_string().into())? {
+            if let (value, true) = self.entry(index.to_string().into())? {
                 out.extend_from_slice(&value);
                 out.push(b',');
             }
@@ -110,8 +110,8 @@ impl<'a> Walk<'a> {
         Some(())
     }
 
-    /// The value of a member or element, unless it is to be left out.
-    fn entry(&mut self, name: Cow<'a, str>) -> Option<Option<Vec<u8>>> {
+    /// The value of a member or element, and whether it stays.
+    fn entry(&mut self, name: Cow<'a, str>) -> Option<(Vec<u8>, bool)> {
         self.path.push(name);
         if self.path.len() > MAX_DEPTH {
             return None;
@@ -123,7 +123,7 @@ impl<'a> Walk<'a> {
             .iter()
             .any(|pointer| pointer.iter().eq(self.path.iter()));
         self.path.pop();
-        Some(keep.then_some(value))
+        Some((value, keep))
     }
 
     fn string(&mut self) -> Option<Cow<'a, str>> {

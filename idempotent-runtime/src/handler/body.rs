@@ -67,8 +67,14 @@ struct State {
     kept: Vec<u8>,
     most: usize,
     end: End,
-    /// Who waits for the next frame, by [`Side`].
-    wakers: [Option<Waker>; 2],
+    /// Who waits for the next frame.
+    wakers: Wakers,
+}
+
+#[derive(Default)]
+struct Wakers {
+    reader: Option<Waker>,
+    drain: Option<Waker>,
 }
 
 enum End {
@@ -88,8 +94,8 @@ pub(super) enum Unkept {
 /// extractor that reads in a task of its own makes it both.
 #[derive(Clone, Copy)]
 enum Side {
-    Reader = 0,
-    Drain = 1,
+    Reader,
+    Drain,
 }
 
 impl Tee {
@@ -101,7 +107,7 @@ impl Tee {
             kept: Vec::new(),
             most,
             end: End::Open,
-            wakers: [None, None],
+            wakers: Wakers::default(),
         };
         let tee = Self(Arc::new(Mutex::new(state)));
         let reader = Reader {
@@ -135,9 +141,11 @@ impl State {
     /// Takes the next frame of the body and keeps its data; `None` at any kind of end.
     fn poll_more(&mut self, side: Side, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
         let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            if let Some(waker) = self.wakers.get_mut(side as usize) {
-                *waker = Some(cx.waker().clone());
-            }
+            let waker = match side {
+                Side::Reader => &mut self.wakers.reader,
+                Side::Drain => &mut self.wakers.drain,
+            };
+            *waker = Some(cx.waker().clone());
             return Poll::Pending;
         };
         let frame = match frame {
@@ -154,10 +162,8 @@ impl State {
                 None
             }
         };
-        self.wakers
-            .iter_mut()
-            .filter_map(Option::take)
-            .for_each(Waker::wake);
+        let Wakers { reader, drain } = std::mem::take(&mut self.wakers);
+        reader.into_iter().chain(drain).for_each(Waker::wake);
         Poll::Ready(frame)
     }
 
@@ -232,7 +238,7 @@ impl http_body::Body for Reader {
 impl Drop for Reader {
     /// The drain may rely on a wake-up that this side was registered for.
     fn drop(&mut self) {
-        let drain = self.tee.0.lock().wakers[Side::Drain as usize].take();
+        let drain = self.tee.0.lock().wakers.drain.take();
         if let Some(waker) = drain {
             waker.wake();
         }

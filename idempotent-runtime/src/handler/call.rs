@@ -54,9 +54,10 @@ impl Call {
             // A fallback: the concrete path is all there is.
             None => scope.place(Part::Path, target.path().as_bytes()),
         }
-        let target = target
-            .path_and_query()
-            .map_or(target.path(), |target| target.as_str());
+        let target = match target.path_and_query() {
+            Some(target) => target.as_str(),
+            None => target.path(),
+        };
         let target = SmallVec::from_slice(target.as_bytes());
         let identified = runtime.caller.identify(parts, &mut scope).map_err(Box::new);
         let form = parts

@@ -3,7 +3,7 @@
 use std::{
     cell::RefCell,
     convert::Infallible,
-    fmt,
+    fmt::{self, Write as _},
     sync::{Arc, OnceLock},
 };
 
@@ -60,12 +60,14 @@ impl IdempotencyContext {
         // Version 8 and the variant (RFC 9562, section 5.8).
         bytes[6] = bytes[6] & 0x0f | 0x80;
         bytes[8] = bytes[8] & 0x3f | 0x80;
-        let hex = format!("{:032x}", u128::from_be_bytes(bytes));
-        let (a, rest) = hex.split_at_checked(8)?;
-        let (b, rest) = rest.split_at_checked(4)?;
-        let (c, rest) = rest.split_at_checked(4)?;
-        let (d, e) = rest.split_at_checked(4)?;
-        Some(format!("{a}-{b}-{c}-{d}-{e}"))
+        let mut uuid = String::with_capacity(36);
+        for (at, byte) in bytes.into_iter().enumerate() {
+            if matches!(at, 4 | 6 | 8 | 10) {
+                uuid.push('-');
+            }
+            write!(uuid, "{byte:02x}").ok()?;
+        }
+        Some(uuid)
     }
 
     /// Whether a claim in the store guards this run. `false` without a key, and when the store

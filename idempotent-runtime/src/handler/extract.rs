@@ -15,6 +15,7 @@ use axum::{
     http::{HeaderName, Method, request::Parts},
     response::{IntoResponse, Response},
 };
+use bytes::Bytes;
 use http_body::Body as _;
 use pin_project_lite::pin_project;
 
@@ -224,6 +225,20 @@ fn too_large(call: &Call) -> Response {
     Problem::BodyTooLarge { most }.response(Some(&call.runtime))
 }
 
+impl Call {
+    /// Takes the body that was kept.
+    fn keep(mut self: Box<Self>, kept: Result<Bytes, Unkept>) -> Result<Box<Self>, Response> {
+        match kept {
+            Ok(body) => {
+                self.body = body;
+                Ok(self)
+            }
+            Err(Unkept::TooLarge) => Err(too_large(&self)),
+            Err(Unkept::Failed) => Err(Problem::BodyUnreadable.response(Some(&self.runtime))),
+        }
+    }
+}
+
 impl Reading {
     #[inline(never)]
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Request, Box<Call>), Response>> {
@@ -264,7 +279,7 @@ pin_project! {
     enum Extract<F, K, L> {
         Read { reading: Reading, extract: Option<K> },
         Inner { #[pin] inner: F, key: Option<Key>, tee: Option<Tee> },
-        Drain { inner: Option<L>, call: Option<Box<Call>>, tee: Tee },
+        Drain { rest: Option<(L, Box<Call>)>, tee: Tee },
         Refused { response: Option<Response> },
     }
 }
@@ -293,44 +308,34 @@ where
                     }
                     Err(response) => return Poll::Ready(Err(response)),
                 },
-                Projected::Inner { inner, key, tee } => match ready!(poll_inner(inner, key, cx)) {
-                    Err(rejection) => {
-                        let response = match (key, tee) {
-                            (Some(Key::Present(call)), Some(tee)) if tee.is_too_large() => {
-                                too_large(call)
-                            }
-                            _ => rejection.into_response(),
-                        };
-                        return Poll::Ready(Err(response));
-                    }
-                    Ok(inner) => match (key.take(), tee.take()) {
-                        (Some(Key::Present(call)), Some(tee)) => Self::Drain {
-                            inner: Some(inner),
-                            call: Some(call),
+                Projected::Inner { inner, key, tee } => {
+                    let extracted = ready!(poll_inner(inner, key, cx));
+                    match (extracted, key.take(), tee.take()) {
+                        (Ok(inner), Some(Key::Present(call)), Some(tee)) => Self::Drain {
+                            rest: Some((inner, call)),
                             tee,
                         },
-                        (Some(key), _) => return Poll::Ready(Ok(Idempotent { inner, key })),
-                        (None, _) => return Poll::Pending,
-                    },
-                },
-                Projected::Drain { inner, call, tee } => {
+                        (Ok(inner), Some(key), _) => {
+                            return Poll::Ready(Ok(Idempotent { inner, key }));
+                        }
+                        (Err(_), Some(Key::Present(call)), Some(tee)) if tee.is_too_large() => {
+                            return Poll::Ready(Err(too_large(&call)));
+                        }
+                        (Err(rejection), ..) => {
+                            return Poll::Ready(Err(rejection.into_response()));
+                        }
+                        (Ok(_), None, _) => return Poll::Pending,
+                    }
+                }
+                Projected::Drain { rest, tee } => {
                     let kept = ready!(tee.poll_drain(cx));
-                    let (Some(inner), Some(mut call)) = (inner.take(), call.take()) else {
+                    let Some((inner, call)) = rest.take() else {
                         return Poll::Pending;
                     };
-                    return Poll::Ready(match kept {
-                        Ok(body) => {
-                            call.body = body;
-                            Ok(Idempotent {
-                                inner,
-                                key: Key::Present(call),
-                            })
-                        }
-                        Err(Unkept::TooLarge) => Err(too_large(&call)),
-                        Err(Unkept::Failed) => {
-                            Err(Problem::BodyUnreadable.response(Some(&call.runtime)))
-                        }
-                    });
+                    return Poll::Ready(call.keep(kept).map(|call| Idempotent {
+                        inner,
+                        key: Key::Present(call),
+                    }));
                 }
                 Projected::Refused { response } => {
                     return response

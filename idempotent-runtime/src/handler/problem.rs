@@ -9,6 +9,8 @@ use serde::Serialize;
 
 use crate::{engine::Refusal, metrics, record::Record, runtime::Inner};
 
+const BLANK: &str = "about:blank";
+
 /// Why a request is refused.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Problem<'a> {
@@ -26,74 +28,48 @@ pub(super) enum Problem<'a> {
     BodyUnreadable,
 }
 
-/// Type (after the base), status, title, and whether a client may try again in a second.
-type Kind = (Option<&'static str>, StatusCode, &'static str, bool);
-
 impl Problem<'_> {
-    fn kind(&self) -> Kind {
+    /// What the `type` ends with, and the title.
+    fn kind(&self) -> (&'static str, &'static str) {
         match self {
-            Self::KeyMissing => (
-                Some("key-missing"),
-                StatusCode::BAD_REQUEST,
-                "Idempotency key missing",
-                false,
-            ),
-            Self::KeyMalformed(_) => (
-                Some("key-malformed"),
-                StatusCode::BAD_REQUEST,
-                "Idempotency key malformed",
-                false,
-            ),
-            Self::KeyReused => (
-                Some("key-reused"),
-                StatusCode::UNPROCESSABLE_ENTITY,
-                "Idempotency key reused",
-                false,
-            ),
-            Self::InFlight => (
-                Some("in-flight"),
-                StatusCode::CONFLICT,
-                "Request in flight",
-                true,
-            ),
-            Self::ResponseUnavailable(_) => (
-                Some("response-unavailable"),
-                StatusCode::CONFLICT,
-                "Response unavailable",
-                false,
-            ),
-            Self::CallerUnidentified => (
-                Some("caller-unidentified"),
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "Caller unidentified",
-                false,
-            ),
-            Self::RuntimeMissing => (
-                Some("runtime-missing"),
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "Idempotency runtime missing",
-                false,
-            ),
-            Self::StoreUnavailable | Self::RecordUnreadable => (
-                Some("store-unavailable"),
-                StatusCode::SERVICE_UNAVAILABLE,
-                "Idempotency store unavailable",
-                true,
-            ),
-            Self::Overloaded => (
-                Some("overloaded"),
-                StatusCode::SERVICE_UNAVAILABLE,
-                "Overloaded",
-                true,
-            ),
-            Self::BodyTooLarge { .. } => (
-                None,
-                StatusCode::PAYLOAD_TOO_LARGE,
-                "Content Too Large",
-                false,
-            ),
-            Self::BodyUnreadable => (None, StatusCode::BAD_REQUEST, "Bad Request", false),
+            Self::KeyMissing => ("key-missing", "Idempotency key missing"),
+            Self::KeyMalformed(_) => ("key-malformed", "Idempotency key malformed"),
+            Self::KeyReused => ("key-reused", "Idempotency key reused"),
+            Self::InFlight => ("in-flight", "Request in flight"),
+            Self::ResponseUnavailable(_) => ("response-unavailable", "Response unavailable"),
+            Self::CallerUnidentified => ("caller-unidentified", "Caller unidentified"),
+            Self::RuntimeMissing => ("runtime-missing", "Idempotency runtime missing"),
+            Self::StoreUnavailable | Self::RecordUnreadable => {
+                ("store-unavailable", "Idempotency store unavailable")
+            }
+            Self::Overloaded => ("overloaded", "Overloaded"),
+            // No problems of ours: the status says it all (RFC 9457, section 4.2.1).
+            Self::BodyTooLarge { .. } => (BLANK, "Content Too Large"),
+            Self::BodyUnreadable => (BLANK, "Bad Request"),
         }
+    }
+
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::KeyMissing | Self::KeyMalformed(_) | Self::BodyUnreadable => {
+                StatusCode::BAD_REQUEST
+            }
+            Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::InFlight | Self::ResponseUnavailable(_) => StatusCode::CONFLICT,
+            Self::CallerUnidentified | Self::RuntimeMissing => StatusCode::INTERNAL_SERVER_ERROR,
+            Self::StoreUnavailable | Self::RecordUnreadable | Self::Overloaded => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+        }
+    }
+
+    /// Whether the same request may succeed in a second.
+    fn passes(&self) -> bool {
+        matches!(
+            self,
+            Self::InFlight | Self::StoreUnavailable | Self::RecordUnreadable | Self::Overloaded
+        )
     }
 
     fn detail(&self, header: &str) -> String {
@@ -118,9 +94,14 @@ impl Problem<'_> {
         let (base, header) = runtime.map_or(("urn:idempotency:", "idempotency-key"), |runtime| {
             (&*runtime.problem_base, runtime.settings.header.as_str())
         });
-        let (kind, status, title, again) = self.kind();
+        let (kind, title) = self.kind();
+        let status = self.status();
         let mut body = Document {
-            r#type: kind.map_or_else(|| "about:blank".to_owned(), |kind| format!("{base}{kind}")),
+            r#type: if kind == BLANK {
+                kind.to_owned()
+            } else {
+                format!("{base}{kind}")
+            },
             title,
             status: status.as_u16(),
             detail: self.detail(header),
@@ -142,7 +123,7 @@ impl Problem<'_> {
             header::CONTENT_TYPE,
             HeaderValue::from_static("application/problem+json"),
         );
-        if again {
+        if self.passes() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
         }
         if let Some(location) = location {

@@ -17,8 +17,8 @@ impl fmt::Display for Human {
         match (millis, self.0.subsec_millis()) {
             (0, _) => write!(f, "{}s", self.0.as_secs()),
             (_, 1..) => write!(f, "{millis}ms"),
-            (_, 0) if millis % 3_600_000 == 0 => write!(f, "{}h", millis / 3_600_000),
-            (_, 0) if millis % 60_000 == 0 => write!(f, "{}m", millis / 60_000),
+            (_, 0) if millis.is_multiple_of(3_600_000) => write!(f, "{}h", millis / 3_600_000),
+            (_, 0) if millis.is_multiple_of(60_000) => write!(f, "{}m", millis / 60_000),
             (_, 0) => write!(f, "{}s", millis / 1000),
         }
     }
@@ -45,65 +45,24 @@ impl From<Raw> for Settings {
     fn from(raw: Raw) -> Self {
         let mut settings = Self::default();
         let bad = &mut settings.unreadable;
-        read(
-            bad,
-            "retention",
-            raw.retention,
-            &mut settings.retention,
-            duration,
-        );
-        read(bad, "lease", raw.lease, &mut settings.lease, duration);
-        read(bad, "wait", raw.wait, &mut settings.wait, duration);
-        read(
-            bad,
-            "store_timeout",
-            raw.store_timeout,
-            &mut settings.store_timeout,
-            duration,
-        );
-        read(
-            bad,
-            "max_request_bytes",
-            raw.max_request_bytes,
-            &mut settings.max_request_bytes,
-            number,
-        );
-        read(
-            bad,
-            "max_response_bytes",
-            raw.max_response_bytes,
-            &mut settings.max_response_bytes,
-            number,
-        );
-        read(
-            bad,
-            "max_in_flight",
-            raw.max_in_flight,
-            &mut settings.max_in_flight,
-            number,
-        );
-        read(
-            bad,
-            "max_waiters_per_key",
-            raw.max_waiters_per_key,
-            &mut settings.max_waiters_per_key,
-            number,
-        );
-        read(
-            bad,
-            "on_store_failure",
-            raw.on_store_failure,
-            &mut settings.on_store_failure,
-            policy,
-        );
-        read(bad, "header", raw.header, &mut settings.header, header);
-        read(
-            bad,
-            "replay_header",
-            raw.replay_header,
-            &mut settings.replay_header,
-            header,
-        );
+        macro_rules! read {
+            ($($name:ident: $parse:ident),* $(,)?) => {
+                $(read(bad, stringify!($name), raw.$name, &mut settings.$name, $parse);)*
+            };
+        }
+        read! {
+            retention: duration,
+            lease: duration,
+            wait: duration,
+            store_timeout: duration,
+            max_request_bytes: number,
+            max_response_bytes: number,
+            max_in_flight: number,
+            max_waiters_per_key: number,
+            on_store_failure: policy,
+            header: header,
+            replay_header: header,
+        }
         settings
     }
 }

@@ -76,14 +76,14 @@ pub struct Settings {
     unreadable: Vec<String>,
 }
 
-const HOUR: Duration = Duration::from_secs(60 * 60);
+const HOUR: Duration = Duration::from_hours(1);
 const MIB: usize = 1024 * 1024;
 /// The shortest and longest retention. A week is longer than any client retries, and bounds what
 /// a forgotten setting can fill a store with.
-const RETENTION: (Duration, Duration) = (HOUR, Duration::from_secs(168 * 60 * 60));
+const RETENTION: (Duration, Duration) = (HOUR, Duration::from_hours(168));
 const LEASE: (Duration, Duration) = (Duration::from_secs(1), HOUR);
-const WAIT: (Duration, Duration) = (Duration::ZERO, Duration::from_secs(60));
-const STORE_TIMEOUT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_secs(60));
+const WAIT: (Duration, Duration) = (Duration::ZERO, Duration::from_mins(1));
+const STORE_TIMEOUT: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mins(1));
 const BYTES: (usize, usize) = (1, 1024 * MIB);
 const COUNT: (usize, usize) = (1, usize::MAX);
 

@@ -4,6 +4,7 @@
 mod body;
 mod contract;
 mod disconnect;
+mod extractors;
 mod fingerprint;
 mod inflight;
 mod key;

@@ -46,8 +46,8 @@ impl Table {
         (marker, size)
     }
 
-    /// Drops the oldest records until the bound holds, or only claims are left. Called once `key`
-    /// has taken more room; of two records of the same age, the one beside it goes last.
+    /// Drops old records until the bound holds, or only claims are left. Called once `key` has
+    /// taken more room.
     pub(super) fn make_room(&self, key: &StorageKey) {
         if self.over() && !self.refuses.load(Ordering::Relaxed) {
             self.evict(place(key));
@@ -56,28 +56,24 @@ impl Table {
 
     #[cold]
     fn evict(&self, last: usize) {
-        let now = self.now();
-        let mut evicted = 0;
-        let mut age = 0;
+        let mut evicted = Evicted::at(self.now());
+        // Keys are spread evenly, so the oldest record beside the new one is about the oldest of
+        // all, and its stripe is at hand.
+        while self.over() && self.change(last, |stripe| evicted.but_one(stripe)) {}
         while self.over() {
             let Some(at) = self.oldest(last) else {
                 (0..STRIPES).for_each(|at| self.change(at, Stripe::give_back));
                 break;
             };
             self.change(at, |stripe| {
-                if stripe.purge(now, 1) == 0
-                    && let Some(born) = stripe.evict()
-                {
-                    evicted += 1;
-                    age = now.saturating_sub(born);
-                }
+                evicted.one(stripe);
                 stripe.give_back();
             });
         }
-        if evicted > 0 {
-            metrics::evicted(evicted);
-            if due(&self.retention_reported, now) {
-                metrics::effective_retention(Duration::from_nanos(age));
+        if evicted.records > 0 {
+            metrics::evicted(evicted.records);
+            if due(&self.retention_reported, evicted.now) {
+                metrics::effective_retention(Duration::from_nanos(evicted.age));
             }
         }
     }
@@ -91,5 +87,42 @@ impl Table {
             self.change(at, |stripe| stripe.purge(now, SWEEP_STEP));
             !self.refuses_claims()
         })
+    }
+}
+
+/// What one completion has pushed out.
+struct Evicted {
+    now: u64,
+    records: u64,
+    /// Of the last one, in nanoseconds.
+    age: u64,
+}
+
+impl Evicted {
+    fn at(now: u64) -> Self {
+        Self {
+            now,
+            records: 0,
+            age: 0,
+        }
+    }
+
+    /// Removes a record that has expired, else the oldest.
+    fn one(&mut self, stripe: &mut Stripe) {
+        if stripe.purge(self.now, 1) == 0
+            && let Some(born) = stripe.evict()
+        {
+            self.records += 1;
+            self.age = self.now.saturating_sub(born);
+        }
+    }
+
+    /// The same, but never the only one; whether there was another.
+    fn but_one(&mut self, stripe: &mut Stripe) -> bool {
+        let (_, records) = stripe.len();
+        if records > 1 {
+            self.one(stripe);
+        }
+        records > 1
     }
 }
