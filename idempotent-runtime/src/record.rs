@@ -1,6 +1,7 @@
 //! What is kept of a finished request, and who may write it.
 
 use std::{
+    cell::Cell,
     fmt,
     hash::{BuildHasher, Hasher, RandomState},
     sync::atomic::{AtomicU64, Ordering},
@@ -74,14 +75,24 @@ impl Record {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Token([u8; 16]);
 
+/// How many tokens a thread makes before it asks for more.
+const BLOCK: u64 = 1 << 16;
+
 impl Token {
     /// A token that no other request has, here or in another process.
     #[must_use]
     pub fn unique() -> Self {
         // The standard library seeds each `RandomState` from the operating system.
         static PROCESS: Lazy<u64> = Lazy::new(|| RandomState::new().build_hasher().finish());
-        static COUNT: AtomicU64 = AtomicU64::new(0);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        static BLOCKS: AtomicU64 = AtomicU64::new(0);
+        // Each thread counts within blocks of its own, so that no two write to one cache line.
+        thread_local!(static NEXT: Cell<u64> = const { Cell::new(0) });
+        let count = NEXT.with(|next| {
+            if next.get().is_multiple_of(BLOCK) {
+                next.set(BLOCKS.fetch_add(BLOCK, Ordering::Relaxed));
+            }
+            next.replace(next.get() + 1)
+        });
         Self((u128::from(*PROCESS) << 64 | u128::from(count)).to_be_bytes())
     }
 

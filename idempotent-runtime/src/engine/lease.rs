@@ -72,33 +72,51 @@ impl Lease {
     }
 
     /// Reports the success. The first one of the key is the answer to all.
-    pub(crate) async fn complete(mut self, record: Record) -> Finish {
+    pub(crate) fn complete(mut self, record: Record) -> Step<Finish> {
         self.report = Report::Sent;
-        let request = &self.request;
-        let step = request.complete(Arc::new(record));
-        match in_time(request.engine.store_timeout, step).await {
+        match self.request.complete(Arc::new(record)) {
+            Step::Now(outcome) => Step::Now(self.completed(outcome)),
+            Step::Later(command) => Step::later(async move {
+                let limit = self.request.engine.store_timeout;
+                self.completed(in_time(limit, Step::Later(command)).await)
+            }),
+        }
+    }
+
+    fn completed(&self, outcome: Result<CompleteOutcome, StoreError>) -> Finish {
+        match outcome {
             Ok(CompleteOutcome::Stored) => Finish::Own,
             Ok(CompleteOutcome::Displaced) => {
-                request.double_effect("its claim had lapsed and another run had begun");
+                self.request
+                    .double_effect("its claim had lapsed and another run had begun");
                 Finish::Own
             }
             Ok(CompleteOutcome::Completed(record)) => {
-                request.double_effect("another run had been recorded before it");
-                request.answer_of(record)
+                self.request
+                    .double_effect("another run had been recorded before it");
+                self.request.answer_of(record)
             }
-            Err(error) => request.failed(Operation::Complete, &error),
+            Err(error) => self.request.failed(Operation::Complete, &error),
         }
     }
 
     /// Reports that the handler took no effect, so that a retry runs.
-    pub(crate) async fn release(mut self) -> Finish {
+    pub(crate) fn release(mut self) -> Step<Finish> {
         self.report = Report::Sent;
-        let request = &self.request;
-        let step = request.release();
-        match in_time(request.engine.store_timeout, step).await {
+        match self.request.release() {
+            Step::Now(outcome) => Step::Now(self.released(outcome)),
+            Step::Later(command) => Step::later(async move {
+                let limit = self.request.engine.store_timeout;
+                self.released(in_time(limit, Step::Later(command)).await)
+            }),
+        }
+    }
+
+    fn released(&self, outcome: Result<ReleaseOutcome, StoreError>) -> Finish {
+        match outcome {
             Ok(ReleaseOutcome::Released | ReleaseOutcome::NotHeld) => Finish::Own,
-            Ok(ReleaseOutcome::Completed(record)) => request.answer_of(record),
-            Err(error) => request.failed(Operation::Release, &error),
+            Ok(ReleaseOutcome::Completed(record)) => self.request.answer_of(record),
+            Err(error) => self.request.failed(Operation::Release, &error),
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::{
     future::poll_fn,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use axum::{
@@ -14,70 +14,101 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body::{Body as _, Frame};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Full};
 
 use super::body::Buffer;
 use crate::{
     fingerprint::Fingerprint,
     metrics,
     record::{Record, RecordBody},
+    store::Step,
 };
 
 /// The record of a response, and the response as it goes to the first client.
-pub(super) async fn capture(
+///
+/// Nearly every body of a known length is there already, so this seldom has to wait.
+pub(super) fn capture(
     parts: Parts,
-    mut body: Body,
+    body: Body,
     fingerprint: Fingerprint,
     most: usize,
-) -> (Record, Response) {
-    let marker = |parts: &Parts, reason| {
-        metrics::unreplayable(reason);
-        Record::marker(
+) -> Step<(Record, Response)> {
+    let reason = match body.size_hint().exact() {
+        None => "unknown_length",
+        Some(length) if length > most as u64 => "too_large",
+        Some(_) => return Capture::new(parts, body, fingerprint).start(),
+    };
+    let record = marker(&parts, fingerprint, reason);
+    Step::Now((record, Response::from_parts(parts, body)))
+}
+
+fn marker(parts: &Parts, fingerprint: Fingerprint, reason: &'static str) -> Record {
+    metrics::unreplayable(reason);
+    let location = parts.headers.get(header::LOCATION).cloned();
+    Record::marker(fingerprint, parts.status, location)
+}
+
+/// A body on its way into a record.
+struct Capture {
+    parts: Parts,
+    body: Body,
+    buffer: Buffer,
+    fingerprint: Fingerprint,
+}
+
+/// The end of a body: its trailers, or what broke it off.
+type End = Result<Option<HeaderMap>, axum::Error>;
+
+impl Capture {
+    fn new(parts: Parts, body: Body, fingerprint: Fingerprint) -> Self {
+        Self {
+            parts,
+            body,
+            buffer: Buffer::default(),
             fingerprint,
-            parts.status,
-            parts.headers.get(header::LOCATION).cloned(),
-        )
-    };
-    let Some(length) = body.size_hint().exact() else {
-        return (
-            marker(&parts, "unknown_length"),
-            Response::from_parts(parts, body),
-        );
-    };
-    if length > most as u64 {
-        return (
-            marker(&parts, "too_large"),
-            Response::from_parts(parts, body),
-        );
+        }
     }
-    let mut buffer = Buffer::default();
-    let filled = poll_fn(|cx| buffer.poll_fill(&mut body, cx)).await;
-    let bytes = buffer.finish();
-    match filled {
-        Ok(None) => {
-            // An exact copy: a slice would keep the whole buffer it is part of.
-            let stored = RecordBody::Stored(Bytes::copy_from_slice(&bytes));
-            let record = Record::new(fingerprint, parts.status, kept(&parts.headers), stored);
-            (record, Response::from_parts(parts, Body::from(bytes)))
+
+    fn start(mut self) -> Step<(Record, Response)> {
+        match self.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(end) => Step::Now(self.finish(end)),
+            // Polled again with a waker that wakes.
+            Poll::Pending => Step::later(async move {
+                let end = poll_fn(|cx| self.poll(cx)).await;
+                self.finish(end)
+            }),
         }
-        // Trailers are no part of a record.
-        Ok(Some(trailers)) => {
-            let body = http_body_util::Full::new(bytes).with_trailers(async { Some(Ok(trailers)) });
-            (
-                marker(&parts, "unknown_length"),
-                Response::from_parts(parts, Body::new(body)),
-            )
-        }
-        // The first client sees what it would have seen: a body that breaks off.
-        Err(error) => {
-            let body = Body::new(Broken {
-                bytes: Some(bytes),
-                error: Some(error),
-            });
-            (
-                marker(&parts, "unknown_length"),
-                Response::from_parts(parts, body),
-            )
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        self.buffer.poll_fill(&mut self.body, cx)
+    }
+
+    fn finish(self, end: End) -> (Record, Response) {
+        let bytes = self.buffer.finish();
+        let (parts, fingerprint) = (self.parts, self.fingerprint);
+        match end {
+            Ok(None) => {
+                // An exact copy: a slice would keep the whole buffer it is part of.
+                let stored = RecordBody::Stored(Bytes::copy_from_slice(&bytes));
+                let record = Record::new(fingerprint, parts.status, kept(&parts.headers), stored);
+                (record, Response::from_parts(parts, Body::from(bytes)))
+            }
+            // Trailers are no part of a record.
+            Ok(Some(trailers)) => {
+                let record = marker(&parts, fingerprint, "unknown_length");
+                let body = Full::new(bytes).with_trailers(async { Some(Ok(trailers)) });
+                (record, Response::from_parts(parts, Body::new(body)))
+            }
+            // The first client sees what it would have seen: a body that breaks off.
+            Err(error) => {
+                let record = marker(&parts, fingerprint, "unknown_length");
+                let body = Body::new(Broken {
+                    bytes: Some(bytes),
+                    error: Some(error),
+                });
+                (record, Response::from_parts(parts, body))
+            }
         }
     }
 }

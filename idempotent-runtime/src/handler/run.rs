@@ -138,7 +138,10 @@ where
             // The one piece that is compiled for each handler: its future, erased.
             let work = Box::pin(async move {
                 match running.answer().await {
-                    Ok(running) => running.finish(handler.await.into_response()).await,
+                    Ok(running) => {
+                        let response = handler.await.into_response();
+                        running.finish(response).answer().await
+                    }
                     Err(response) => response,
                 }
             });

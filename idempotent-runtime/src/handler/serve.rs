@@ -10,6 +10,7 @@ use super::{
 use crate::{
     engine::{Decision, Finish, Lease, Phase, Start},
     key::IdempotencyKey,
+    record::Record,
     runtime::{Inner, Verdict},
     shared::Shared,
     store::Step,
@@ -96,30 +97,43 @@ impl Serving {
 
 impl Running {
     /// Captures and reports what the handler made; the response for the client.
-    pub(super) async fn finish(self, response: Response) -> Response {
-        let Self {
-            serving: Serving {
-                runtime, options, ..
-            },
-            mut lease,
-        } = self;
+    pub(super) fn finish(mut self, response: Response) -> Step<Response> {
+        let Serving {
+            runtime, options, ..
+        } = &self.serving;
         let (parts, body) = response.into_parts();
-        let verdict = options
-            .verdict
-            .map_or_else(|| runtime.judge(&parts), |verdict| verdict(&parts));
-        let (finish, response) = match verdict {
-            Verdict::Release => (lease.release().await, Response::from_parts(parts, body)),
-            Verdict::Store => {
-                lease.succeeded(&parts);
-                let most = runtime.settings.max_response_bytes;
-                let (record, response) =
-                    capture(parts, body, lease.request().fingerprint, most).await;
-                (lease.complete(record).await, response)
-            }
+        let verdict = match options.verdict {
+            Some(verdict) => verdict(&parts),
+            None => runtime.judge(&parts),
         };
-        match finish {
-            Finish::Own => response,
-            Finish::Replay(record) => replay(&record, &runtime),
+        if verdict == Verdict::Release {
+            let response = Response::from_parts(parts, body);
+            return answer(self.lease.release(), response, self.serving.runtime);
         }
+        self.lease.succeeded(&parts);
+        let most = runtime.settings.max_response_bytes;
+        match capture(parts, body, self.lease.request().fingerprint, most) {
+            Step::Now((record, response)) => self.complete(record, response),
+            Step::Later(captured) => Step::later(async move {
+                let (record, response) = captured.await;
+                self.complete(record, response).answer().await
+            }),
+        }
+    }
+
+    fn complete(self, record: Record, response: Response) -> Step<Response> {
+        answer(self.lease.complete(record), response, self.serving.runtime)
+    }
+}
+
+/// The run's own response, or that of the run which came first.
+fn answer(report: Step<Finish>, own: Response, runtime: Shared<Inner>) -> Step<Response> {
+    let choose = move |finish| match finish {
+        Finish::Own => own,
+        Finish::Replay(record) => replay(&record, &runtime),
+    };
+    match report {
+        Step::Now(finish) => Step::Now(choose(finish)),
+        Step::Later(finish) => Step::later(async move { choose(finish.await) }),
     }
 }

@@ -12,3 +12,4 @@ mod outcome;
 mod replay;
 mod scope;
 mod store_failure;
+mod unreadable;
