@@ -10,6 +10,7 @@ mod inflight;
 mod key;
 mod outcome;
 mod replay;
+mod replicas;
 mod scope;
 mod store_failure;
 mod unreadable;
