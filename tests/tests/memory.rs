@@ -1,4 +1,9 @@
 //! What a request may take of the memory.
+#![expect(
+    clippy::large_stack_arrays,
+    clippy::expect_used,
+    reason = "a test fails by panicking, and owns its tasks"
+)]
 
 use std::convert::Infallible;
 
