@@ -72,7 +72,6 @@ impl Embedded {
     }
 
     /// The router with this runtime.
-    #[must_use]
     pub fn on(&self, router: Router) -> Router {
         router.layer(Extension(self.runtime.clone()))
     }
@@ -99,7 +98,6 @@ pub fn keyed(path: &str, key: &str, body: impl Into<Body>) -> Request {
 }
 
 /// A body in chunks of ten thousand bytes, so that its length is not known.
-#[must_use]
 pub fn chunked(body: impl Into<Bytes>) -> Body {
     let body = body.into();
     let chunks: Vec<Result<Bytes, Infallible>> = (0..body.len())

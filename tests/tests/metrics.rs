@@ -1,4 +1,12 @@
 //! What is counted, and when.
+#![expect(
+    clippy::redundant_closure_for_method_calls,
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::float_cmp,
+    clippy::cast_precision_loss,
+    reason = "a test fails by panicking, and owns its tasks"
+)]
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -39,12 +47,11 @@ struct Seen(Snapshotter, BTreeMap<String, f64>);
 impl Seen {
     fn look(&mut self) -> &BTreeMap<String, f64> {
         for (key, _, _, value) in self.0.snapshot().into_vec() {
-            let labels: String = key
-                .key()
-                .labels()
+            let labels = key.key().labels();
+            let labels: Vec<_> = labels
                 .map(|label| format!("{{{}={}}}", label.key(), label.value()))
                 .collect();
-            let name = format!("{}{labels}", key.key().name());
+            let name = format!("{}{}", key.key().name(), labels.concat());
             match value {
                 DebugValue::Counter(n) => *self.1.entry(name).or_default() += n as f64,
                 DebugValue::Gauge(n) => *self.1.entry(name).or_default() += n.into_inner(),

@@ -1,4 +1,10 @@
 //! Building, configuring and installing a runtime.
+#![expect(
+    clippy::unchecked_time_subtraction,
+    clippy::too_many_lines,
+    clippy::duration_suboptimal_units,
+    reason = "a test fails by panicking, and owns its tasks"
+)]
 
 use std::time::Duration;
 

@@ -15,7 +15,7 @@ use tokio::{
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn nothing_is_left_of_200_000_keys_after_three_idle_seconds() {
+async fn b071_nothing_is_left_of_200_000_keys_after_three_idle_seconds() {
     let store = MemoryStore::new();
     for n in 0..200_000 {
         finish(&store, &key(n), 20, SECOND);

@@ -63,7 +63,7 @@ async fn round(store: &MemoryStore, key: StorageKey, inside: &AtomicUsize) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_wake_up_is_lost_and_nothing_is_left() {
+async fn b072_no_wake_up_is_lost_and_nothing_is_left() {
     let store = MemoryStore::new();
     let inside: Arc<[AtomicUsize]> = (0..KEYS).map(|_| AtomicUsize::new(0)).collect();
     let mut tasks = task::JoinSet::new();

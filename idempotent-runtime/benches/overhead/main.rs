@@ -4,6 +4,14 @@
 //! medians of the ratios of one round; on one and on two workers, of which the worse is printed;
 //! a metrics recorder is installed. `RATIO <name> <value>` is the bare handler's CPU time over
 //! that of the mode, so higher is better.
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a benchmark prints, and panics where it cannot measure"
+)]
 
 mod memory;
 mod service;

@@ -11,7 +11,7 @@ use idempotent_runtime::{
 };
 use sha2::{Digest, Sha256};
 
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const DAY: Duration = Duration::from_hours(24);
 const LEASE: Duration = Duration::from_secs(30);
 const CLAIMS: u64 = 10_000;
 const ROUNDS: usize = 21;

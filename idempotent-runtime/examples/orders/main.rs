@@ -80,8 +80,8 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
         let server = axum::serve(listener, app).with_graceful_shutdown(async {
             drop(asked_to_stop.await);
         });
-        let (served, ()) = tokio::join!(server, demo::welcome(address, args.demo));
-        served?;
+        let (stopped, ()) = tokio::join!(server, demo::welcome(address, args.demo));
+        stopped?;
         // The server has answered its last client. Runs whose clients have left go on until here.
         runtime.drain(DRAIN).await?;
         println!("Stopped: no order was left half done.");
@@ -94,7 +94,7 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
         signals.next().await;
     };
     tokio::select! {
-        served = serve => served,
+        end = serve => end,
         () = interrupt => Err("stopped before all orders were finished".into()),
     }
 }

@@ -85,7 +85,7 @@ async fn b003_a_waiter_looks_again_before_it_runs() {
         for n in 0..30 {
             duplicates.push(spawn(&app, &key, "4"));
             if n % 10 == 0 {
-                tokio::time::sleep(millis(1)).await;
+                sleep(millis(1)).await;
             }
         }
         let mut ran = usize::from(!first.await.unwrap().0.is_replay());

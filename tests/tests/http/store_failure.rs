@@ -11,7 +11,6 @@ use axum::{
 use idempotent_runtime::{
     Caller, IdempotencyContext, IdempotencyRuntime, MemoryStore, OnStoreFailure, Settings,
     idempotent,
-    store::{Claim, ClaimOutcome, Fingerprint, Record, RecordBody, StorageKey, Store, Token},
     testing::{Fault, Faulty, Operation},
 };
 use idempotent_tests::http::{Runs, hang_up, keyed, send, until};
@@ -335,12 +334,10 @@ async fn the_first_success_answers_everybody() {
         let (key, body) = ("k", if late_fails { "fail" } else { "500" });
         it.store.next(Operation::Claim, Fault::Fail);
         let late = tokio::spawn({
-            let app = it.app.clone();
             let slow = Router::new()
                 .route("/", post(slow_or_failing))
                 .with_state(it.runs.clone());
             let slow = slow.layer(Extension(it.runtime.clone()));
-            let _ = app;
             async move { send(&slow, keyed("/", key, body)).await }
         });
         until(|| it.runs.count() == 1).await;

@@ -14,6 +14,9 @@ use super::{
 };
 use crate::{key::StorageKey, metrics, record::Record};
 
+/// A stripe of this many records has about as old ones as every other.
+const MANY: usize = 128;
+
 impl Table {
     fn over(&self) -> bool {
         self.bytes() > self.max_bytes.load(Ordering::Relaxed)
@@ -57,9 +60,9 @@ impl Table {
     #[cold]
     fn evict(&self, last: usize) {
         let mut evicted = Evicted::at(self.now());
-        // Keys are spread evenly, so the oldest record beside the new one is about the oldest of
-        // all, and its stripe is at hand.
-        while self.over() && self.change(last, |stripe| evicted.but_one(stripe)) {}
+        // Keys are spread evenly, so in a stripe of many records the oldest is about the oldest of
+        // all, and this stripe is at hand.
+        while self.over() && self.change(last, |stripe| evicted.one_of_many(stripe)) {}
         while self.over() {
             let Some(at) = self.oldest(last) else {
                 (0..STRIPES).for_each(|at| self.change(at, Stripe::give_back));
@@ -117,12 +120,12 @@ impl Evicted {
         }
     }
 
-    /// The same, but never the only one; whether there was another.
-    fn but_one(&mut self, stripe: &mut Stripe) -> bool {
+    /// The same, where there are many; whether there are.
+    fn one_of_many(&mut self, stripe: &mut Stripe) -> bool {
         let (_, records) = stripe.len();
-        if records > 1 {
+        if records >= MANY {
             self.one(stripe);
         }
-        records > 1
+        records >= MANY
     }
 }
