@@ -1,7 +1,8 @@
 //! The annotated function as it was written.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote};
+use syn::ext::IdentExt;
 use syn::parse::{Parse, ParseStream};
 use syn::{AttrStyle, Attribute, Signature, Visibility, braced, token::Brace};
 
@@ -14,6 +15,18 @@ pub(crate) struct Item {
     pub(crate) sig: Signature,
     pub(crate) brace: Brace,
     pub(crate) body: TokenStream,
+}
+
+/// The user's name with the hygiene of the macro. That brings the macro's edition along: `gen` is a name up to the
+/// edition 2021, and a keyword after it.
+pub(crate) fn at(span: Span, name: &Ident) -> Ident {
+    let name = name.unraw();
+    let raw = name == "gen" || syn::parse_str::<Ident>(&name.to_string()).is_err();
+    if raw {
+        Ident::new_raw(&name.to_string(), span)
+    } else {
+        Ident::new(&name.to_string(), span)
+    }
 }
 
 impl Parse for Item {

@@ -195,8 +195,14 @@ async fn raw_identifiers() {
     ) -> String {
         (r#type + plain).to_string()
     }
+    // There is no `r#self`.
+    #[idempotent(subject = _crate)]
+    async fn never_raw(_self: axum::http::Method, Json(_crate): Json<u8>) -> String {
+        format!("{_self}{_crate}")
+    }
     let router = protected(
         Router::new()
+            .route("/never-raw", post(never_raw))
             .route("/m", post(r#match))
             .route("/v/{n}", post(r#move)),
     );
@@ -208,4 +214,8 @@ async fn raw_identifiers() {
         Post::json("/v/2", "5").runs_and_replays(&router).await.body,
         "7"
     );
+    let answer = Post::json("/never-raw", "5")
+        .runs_and_replays(&router)
+        .await;
+    assert_eq!(answer.body, "POST5");
 }

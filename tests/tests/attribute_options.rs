@@ -113,6 +113,55 @@ async fn subjects() {
 }
 
 #[tokio::test]
+async fn subjects_of_every_form() {
+    #[idempotent(subject = last)]
+    async fn slice(Json([_, .., last]): Json<[u8; 4]>) -> String {
+        last.to_string()
+    }
+    #[idempotent(subject = middle.len())]
+    async fn named(Json([first, middle @ .., last]): Json<[u8; 4]>) -> String {
+        format!("{first}{middle:?}{last}")
+    }
+    #[idempotent(subject = first)]
+    async fn beside_named(Json([first, middle @ .., last]): Json<[u8; 4]>) -> String {
+        format!("{first}{middle:?}{last}")
+    }
+    #[idempotent(subject = second)]
+    async fn tuple(Json((first, second, .., last)): Json<(u8, u8, u8, u8)>) -> String {
+        format!("{first}{second}{last}")
+    }
+    #[idempotent(subject = format!("{:?}", (0..*end).sum::<u8>()))]
+    async fn range(Json((_, _, _, end)): Json<(u8, u8, u8, u8)>) -> String {
+        end.to_string()
+    }
+    #[idempotent(subject = format!("{n:0>width$.digits$}"))]
+    async fn width(Json((n, _, width, digits)): Json<(f32, u8, usize, usize)>) -> String {
+        format!("{n:0>width$.digits$}")
+    }
+    let router = Router::new()
+        .route("/range", post(range))
+        .route("/width", post(width))
+        .route("/slice", post(slice))
+        .route("/named", post(named))
+        .route("/beside-named", post(beside_named))
+        .route("/tuple", post(tuple));
+    let router = protected(router);
+    for (path, want) in [
+        ("/range", "4"),
+        ("/width", "1.0000"),
+        ("/slice", "4"),
+        ("/named", "1[2, 3]4"),
+        ("/beside-named", "1[2, 3]4"),
+        ("/tuple", "124"),
+    ] {
+        let answer = Post::json(path, "[1,2,3,4]")
+            .runs_and_replays(&router)
+            .await;
+        assert_eq!(answer.body, want, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn each_subject_has_its_own_keys() {
     #[idempotent(subject = order.n % 2)]
     async fn h(Path(id): Path<u8>, Json(order): Json<Order>) -> String {

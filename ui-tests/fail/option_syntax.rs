@@ -6,6 +6,9 @@ async fn no_comma() {}
 #[idempotent(subject = )]
 async fn no_value() {}
 
+#[idempotent(,)]
+async fn no_option() {}
+
 fn main() {
-    let _ = (no_comma, no_value);
+    let _ = (no_comma, no_value, no_option);
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use support::Fixture;
 
 /// No longer said with the attribute.
-const LOST: [(&str, &str); 5] = [
+const LOST: [(&str, &str); 4] = [
     (
         "clippy::implicit_hasher",
         "it looks at the types of public functions as they are written",
@@ -24,10 +24,6 @@ const LOST: [(&str, &str); 5] = [
     (
         "clippy::missing_panics_doc",
         "it does not look into a nested function",
-    ),
-    (
-        "clippy::needless_return",
-        "the body behind an opaque type is a block, so that its type can be looked at",
     ),
     (
         "clippy::unused_async",

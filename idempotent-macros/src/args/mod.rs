@@ -61,7 +61,11 @@ impl Args {
     pub(crate) fn parse(tokens: TokenStream) -> (Self, Vec<Error>) {
         let items = match NestedMeta::parse_meta_list(tokens) {
             Ok(items) => items,
-            Err(error) => return (Self::default(), vec![error.into()]),
+            Err(error) => {
+                let message = format!("{error}. {}", options());
+                let error = Error::custom(message).with_span(&error.span());
+                return (Self::default(), vec![error]);
+            }
         };
         let (mut good, mut errors) = (Vec::<NestedMeta>::new(), Vec::new());
         for item in items {

@@ -5,7 +5,12 @@ use std::time::Duration;
 use darling::ast::NestedMeta;
 use darling::util::path_to_string;
 use darling::{Error, Result};
-use syn::{Expr, ExprLit, ExprPath, Lit, LitStr, Meta, Path};
+use proc_macro2::Span;
+use syn::visit::Visit;
+use syn::{
+    Expr, ExprAsync, ExprAwait, ExprClosure, ExprLit, ExprPath, ExprReturn, ExprTry, ExprTryBlock,
+    Item, Lit, LitStr, Meta, Path,
+};
 
 use super::{OnStoreFailure, example};
 
@@ -54,8 +59,52 @@ pub(super) fn required(meta: &Meta) -> Result<bool> {
     }
 }
 
+/// Where the subject leaves its expression: it is evaluated on its own, ahead of the handler.
+fn leaves(expr: &Expr) -> Option<Error> {
+    let mut search = Leaves(None);
+    search.visit_expr(expr);
+    search.0
+}
+
+struct Leaves(Option<Error>);
+
+impl Leaves {
+    fn refuse(&mut self, at: Span, what: &str) {
+        let message = format!(
+            "`subject` can't {what}: it is evaluated before the handler runs; \
+             let an extractor find the caller, and name its argument here, {}",
+            example("subject")
+        );
+        self.0.get_or_insert(Error::custom(message).with_span(&at));
+    }
+}
+
+impl<'ast> Visit<'ast> for Leaves {
+    fn visit_expr_await(&mut self, expr: &'ast ExprAwait) {
+        self.refuse(expr.await_token.span, "`.await`");
+    }
+
+    fn visit_expr_try(&mut self, expr: &'ast ExprTry) {
+        self.refuse(expr.question_token.span, "give up with `?`");
+    }
+
+    fn visit_expr_return(&mut self, expr: &'ast ExprReturn) {
+        self.refuse(expr.return_token.span, "`return`");
+    }
+
+    // What is left within these is left for them.
+    fn visit_expr_async(&mut self, _: &'ast ExprAsync) {}
+    fn visit_expr_closure(&mut self, _: &'ast ExprClosure) {}
+    fn visit_expr_try_block(&mut self, _: &'ast ExprTryBlock) {}
+    fn visit_item(&mut self, _: &'ast Item) {}
+}
+
 pub(super) fn subject(meta: &Meta) -> Result<Option<Expr>> {
-    value(meta).map(|expr| Some(expr.clone()))
+    let expr = value(meta)?;
+    match leaves(expr) {
+        Some(error) => Err(error),
+        None => Ok(Some(expr.clone())),
+    }
 }
 
 pub(super) fn name(meta: &Meta) -> Result<Option<LitStr>> {

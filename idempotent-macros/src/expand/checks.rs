@@ -61,12 +61,14 @@ pub(super) fn body(model: &Model, body: TokenStream) -> TokenStream {
         .item
         .brace
         .surround(&mut block, |tokens| tokens.extend(body));
+    // Located in the body: the compiler names a variable that a block of its own captures, and not one of a macro's.
+    let start = quote_spanned!(model.item.brace.span.open()=> async move);
     let located = at.located_at(model.ret.span());
     let probe = quote_spanned! {located=>
         check::require_replayable((&&&check::probe_of(&#response)).__idempotent_verdict());
     };
     quote_spanned! {at=>
-        let #response = async move #block.await;
+        let #response = #start #block.await;
         {
             use #root::__private::check::{self, Fine as _, Never as _, NeverErr as _};
             #probe

@@ -26,7 +26,7 @@ use syn::{AttrStyle, Attribute, Error, GenericParam, Ident, Path};
 use crate::args::Args;
 use crate::attrs::{Split, take_utoipa};
 use crate::cfg::Alternatives;
-use crate::item::Item;
+use crate::item::{self, Item};
 use crate::model::{Model, joined};
 use crate::root::root;
 
@@ -143,9 +143,9 @@ fn last(model: &Model) -> Last {
 
 /// The nested function as a value. It is located at the name, which is where a future that is not `Send` is reported.
 fn function(model: &Model) -> TokenStream {
-    let mut function = model.item.sig.ident.clone();
+    let function = &model.item.sig.ident;
     let at = Span::mixed_site().located_at(function.span());
-    function.set_span(at);
+    let function = item::at(at, function);
     let turbofish = turbofish(model);
     quote_spanned!(at=> #function #turbofish)
 }

@@ -9,7 +9,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{ReturnType, Signature, Token};
 
 use super::Last;
-use crate::item::Item;
+use crate::item::{self, Item};
 use crate::model::Model;
 
 /// `pub fn create_order(db: State<Db>, req: Idempotent<Json<NewOrder>>) -> Run<impl Future<Output = Json<Order>>>`
@@ -56,7 +56,7 @@ pub(super) fn inner(item: &Item) -> Signature {
         sig.asyncness = Some(Token![async](first.span()));
     }
     let at = Span::mixed_site().located_at(sig.ident.span());
-    sig.ident.set_span(at);
+    sig.ident = item::at(at, &sig.ident);
     sig
 }
 

@@ -4,9 +4,12 @@ use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote_spanned};
 use syn::ext::IdentExt;
 use syn::parse::Parser;
+use syn::punctuated::Punctuated;
 use syn::spanned::Spanned;
-use syn::visit_mut::{VisitMut, visit_field_pat_mut, visit_pat_mut};
-use syn::{Block, FieldPat, Ident, Pat, Stmt};
+use syn::visit_mut::{
+    VisitMut, visit_field_pat_mut, visit_pat_mut, visit_pat_tuple_mut, visit_pat_tuple_struct_mut,
+};
+use syn::{Block, FieldPat, Ident, Pat, PatIdent, PatTuple, PatTupleStruct, Stmt, Token};
 
 use crate::model::{Model, bindings};
 
@@ -100,28 +103,33 @@ fn used(model: &Model) -> Vec<Ident> {
 }
 
 fn mentions(tokens: TokenStream, found: &mut Vec<String>) {
-    let mut after_dot = false;
+    let mut dots = 0;
     for token in tokens {
         let is_dot = matches!(&token, TokenTree::Punct(punct) if punct.as_char() == '.');
         match token {
-            // `user.id` mentions `user`; `id` is a field.
-            TokenTree::Ident(ident) if !after_dot => found.push(ident.unraw().to_string()),
+            // `user.id` mentions `user`; `id` is a field. `0..id` mentions `id`.
+            TokenTree::Ident(ident) if dots != 1 => found.push(ident.unraw().to_string()),
             TokenTree::Group(group) => mentions(group.stream(), found),
             TokenTree::Literal(literal) => found.extend(in_format_string(&literal.to_string())),
             TokenTree::Ident(_) | TokenTree::Punct(_) => {}
         }
-        after_dot = is_dot;
+        dots = if is_dot { dots + 1 } else { 0 };
     }
 }
 
-/// The names in `"{user}:{id:?}"`
+/// The names in `"{user}:{id:width$.digits$}"`
 fn in_format_string(literal: &str) -> Vec<String> {
-    let name = |part: &str| {
-        part.chars()
-            .take_while(|c| c.is_alphanumeric() || *c == '_')
-            .collect()
-    };
-    literal.split('{').skip(1).map(name).collect()
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let mut names = Vec::new();
+    for part in literal.split('{').skip(1) {
+        let part = part.split('}').next().unwrap_or_default();
+        names.extend(part.split(|c| !is_name(c)).next());
+        let before_dollars = part
+            .split_inclusive('$')
+            .filter_map(|text| text.strip_suffix('$'));
+        names.extend(before_dollars.filter_map(|text| text.rsplit(|c| !is_name(c)).next()));
+    }
+    names.into_iter().map(ToOwned::to_owned).collect()
 }
 
 /// Leaves of a pattern what binds a name that is used: what remains matches a reference, and binds nothing that would
@@ -130,7 +138,11 @@ struct Narrow<'a>(&'a [Ident]);
 
 impl VisitMut for Narrow<'_> {
     fn visit_pat_mut(&mut self, pat: &mut Pat) {
-        if !self.keeps(pat) {
+        // `..` stands for any number of elements.
+        if matches!(pat, Pat::Rest(_)) {
+            return;
+        }
+        if !self.keeps(pat) && !is_rest(pat) {
             *pat = Pat::Verbatim(quote_spanned!(Span::mixed_site()=> _));
             return;
         }
@@ -152,6 +164,16 @@ impl VisitMut for Narrow<'_> {
         visit_pat_mut(self, pat);
     }
 
+    fn visit_pat_tuple_mut(&mut self, tuple: &mut PatTuple) {
+        visit_pat_tuple_mut(self, tuple);
+        drop_beside_rest(&mut tuple.elems);
+    }
+
+    fn visit_pat_tuple_struct_mut(&mut self, tuple: &mut PatTupleStruct) {
+        visit_pat_tuple_struct_mut(self, tuple);
+        drop_beside_rest(&mut tuple.elems);
+    }
+
     fn visit_field_pat_mut(&mut self, field: &mut FieldPat) {
         // `Order { n, .. }` becomes `Order { n: _, .. }`.
         if !self.keeps(&field.pat) {
@@ -164,5 +186,40 @@ impl VisitMut for Narrow<'_> {
 impl Narrow<'_> {
     fn keeps(&self, pat: &Pat) -> bool {
         bindings(pat).iter().any(|name| self.0.contains(name))
+    }
+}
+
+/// `(a, .., _)` becomes `(a, ..)`, as Clippy has it.
+fn drop_beside_rest(elems: &mut Punctuated<Pat, Token![,]>) {
+    let Some(rest) = elems.iter().position(|pat| matches!(pat, Pat::Rest(_))) else {
+        return;
+    };
+    let binds = |pat: &Pat| !matches!(pat, Pat::Rest(_) | Pat::Verbatim(_));
+    let before = elems
+        .iter()
+        .take(rest)
+        .rposition(binds)
+        .map_or(0, |last| last + 1);
+    let after = elems
+        .iter()
+        .skip(rest)
+        .position(binds)
+        .map_or(elems.len(), |first| rest + first);
+    *elems = std::mem::take(elems)
+        .into_iter()
+        .enumerate()
+        .filter(|(index, _)| *index < before || *index == rest || *index >= after)
+        .map(|(_, pat)| pat)
+        .collect();
+}
+
+/// `..`, also behind a name: `rest @ ..`
+fn is_rest(pat: &Pat) -> bool {
+    match pat {
+        Pat::Ident(PatIdent {
+            subpat: Some((_, subpat)),
+            ..
+        }) => is_rest(subpat),
+        _ => matches!(pat, Pat::Rest(_)),
     }
 }

@@ -5,6 +5,8 @@ use syn::ext::IdentExt;
 use syn::visit::{Visit, visit_pat_ident};
 use syn::{Error, FnArg, Ident, Pat, PatIdent, Signature, Type};
 
+use crate::item;
+
 /// One argument.
 pub(crate) struct Param {
     pub(crate) pat: Pat,
@@ -55,10 +57,11 @@ fn name(pat: &Pat, taken: &[Ident]) -> Option<Ident> {
     if !text.starts_with(char::is_lowercase) {
         return None;
     }
-    let name = syn::parse_str::<Ident>(text).map_or_else(
-        |_| Ident::new_raw(text, Span::mixed_site()),
-        |_| Ident::new(text, Span::mixed_site()),
-    );
+    // `_type` becomes `r#type`; `_self` stays nameless, for there is no `r#self`.
+    let name = syn::parse_str::<Ident>(text)
+        .or_else(|_| syn::parse_str(&format!("r#{text}")))
+        .ok()?;
+    let name = item::at(Span::mixed_site(), &name);
     (!taken.contains(&name.unraw())).then_some(name)
 }
 

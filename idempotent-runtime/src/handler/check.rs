@@ -36,11 +36,20 @@ pub struct Replays;
 impl Replayable for Replays {}
 
 /// A response that can never be replayed.
+#[diagnostic::on_unimplemented(
+    message = "this handler's response is a `{Self}`",
+    label = "nothing in the body says what the response is",
+    note = "`#[idempotent]` looks at the type of the response: end the body with one"
+)]
 pub trait NeverReplayable {
     /// The part that is to blame.
     type Culprit;
 }
 
+/// Up to the edition 2021 this is what the body `todo!()` gives, once nothing else is known of it. It can be replayed.
+impl NeverReplayable for () {
+    type Culprit = Replays;
+}
 impl NeverReplayable for Redirect {
     type Culprit = Self;
 }
