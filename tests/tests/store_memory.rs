@@ -164,7 +164,7 @@ async fn a_store_that_refuses_takes_no_new_claims_and_forgets_nothing() {
         now(store.complete(&key(n), token, record(400), HOUR));
         n += 1;
     };
-    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    assert_eq!(error.kind(), StoreErrorKind::Full);
     assert!(error.to_string().contains("`max_bytes`"), "{error}");
     assert!(n > 2000, "{n}");
     assert_eq!(store.in_progress(), accepted.len());

@@ -11,7 +11,6 @@ use axum::{
 use idempotent_runtime::{
     Caller, IdempotencyContext, IdempotencyRuntime, MemoryStore, OnStoreFailure, Settings,
     idempotent,
-    store::WhenFull,
     testing::{Fault, Faulty, Operation},
 };
 use idempotent_tests::http::{Runs, hang_up, keyed, send, until};
@@ -316,30 +315,6 @@ async fn draining_waits_for_a_claim_whose_client_has_left() {
     assert!(it.runtime.drain(millis(20)).await.is_err());
     it.runtime.drain(Duration::MAX).await.unwrap();
     assert_eq!((it.runs.count(), it.records()), (1, 1));
-}
-
-#[tokio::test]
-async fn a_full_store_refuses_in_every_mode() {
-    let store = MemoryStore::new()
-        .max_bytes(4096)
-        .when_full(WhenFull::Refuse);
-    let it = Fixture::new(Faulty::new(store));
-    let mut refused = None;
-    for n in 0..100 {
-        let reply = it.send(&format!("k{n}"), "").await;
-        if reply.status == 503 {
-            refused = Some(reply);
-            break;
-        }
-        assert_eq!(reply.outcome(), (201, false));
-    }
-    let refused = refused.expect("it is full at some time");
-    assert_eq!(refused.problem(), "urn:idempotency:store-unavailable");
-    assert!(
-        it.send("k0", "").await.is_replay(),
-        "what it has, it replays"
-    );
-    assert_eq!(it.runs.count(), it.records());
 }
 
 #[tokio::test(start_paused = true)]

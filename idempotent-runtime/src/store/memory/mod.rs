@@ -175,7 +175,7 @@ impl Store for MemoryStore {
             if table.drop_expired() {
                 return self.claim(key, claim);
             }
-            return Step::Now(Err(StoreError::unavailable(FULL)));
+            return Step::Now(Err(StoreError::full(FULL)));
         }
         stripe.insert_claim(*key, claim.token, claim.fingerprint);
         table.settle(key, &mut stripe);

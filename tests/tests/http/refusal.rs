@@ -1,4 +1,4 @@
-//! What stands at a key and cannot be read.
+//! Stores that can be reached and do not let a request run: full, or with something unreadable.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use idempotent_runtime::{
     Caller, IdempotencyRuntime, MemoryStore, StorageKey, idempotent,
     store::{
         Claim, ClaimOutcome, CompleteOutcome, Fingerprint, Level, Record, RecordBody,
-        ReleaseOutcome, RenewOutcome, Step, Store, StoreError, Token,
+        ReleaseOutcome, RenewOutcome, Step, Store, StoreError, Token, WhenFull,
     },
 };
 use idempotent_tests::http::{Runs, keyed, send};
@@ -97,4 +97,35 @@ async fn what_cannot_be_read_or_compared_is_refused_even_when_open() {
         );
         assert_eq!(runs.count(), 0);
     }
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_in_every_mode() {
+    let store = MemoryStore::new()
+        .max_bytes(64 * 1024)
+        .when_full(WhenFull::Refuse);
+    let runtime = IdempotencyRuntime::builder()
+        .caller(Caller::shared())
+        .store(store.clone())
+        .build()
+        .unwrap();
+    let runs = Runs::default();
+    let app = Router::new()
+        .route("/", post(create))
+        .with_state(runs.clone())
+        .layer(Extension(runtime));
+    let refused = loop {
+        let reply = send(&app, keyed("/", &runs.count().to_string(), "")).await;
+        match reply.outcome() {
+            (200, false) => assert!(runs.count() < 1000, "it is full at some time"),
+            _ => break reply,
+        }
+    };
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.problem(), "urn:idempotency:store-unavailable");
+    assert!(
+        send(&app, keyed("/", "0", "")).await.is_replay(),
+        "what it has, it replays"
+    );
+    assert_eq!(runs.count(), store.len());
 }
