@@ -74,8 +74,8 @@ use proc_macro::TokenStream;
 ///
 /// ## `name = "create-order"`
 ///
-/// Stands for the route in the scope of a key. Keys then survive a change of the path, and handlers of the same name
-/// share them.
+/// Stands for the route in the scope of a key, which then belongs to the name (and, still, to the method). The same key on
+/// another path is refused with 422 instead of run again, as for any other request under a used key.
 ///
 /// ```
 /// # use idempotent_runtime::idempotent;
@@ -106,8 +106,8 @@ use proc_macro::TokenStream;
 ///
 /// ## `lease = "30s"`
 ///
-/// How soon a key is free again after the process that runs it died, from `1s` to `1h`. A handler may run longer: the
-/// lease is renewed while it does.
+/// How soon a key is free again after the process that runs it died, from `1s` to `1h`. It is not renewed yet, so in a
+/// store with leases it must be longer than the handler; the memory store needs none.
 ///
 /// ```
 /// # use idempotent_runtime::idempotent;

@@ -3,7 +3,7 @@
 use std::{fmt, net::SocketAddr, sync::Arc};
 
 use axum::{
-    extract::ConnectInfo,
+    extract::{ConnectInfo, connect_info::MockConnectInfo},
     http::{HeaderName, header, request::Parts},
     response::Response,
 };
@@ -30,8 +30,8 @@ pub struct Subject(Arc<str>);
 
 impl Subject {
     /// The subject of this name. A blank one counts as none.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self(name.into().into())
+    pub fn new(name: impl fmt::Display) -> Self {
+        Self(name.to_string().into())
     }
 
     /// The name.
@@ -59,7 +59,7 @@ type Resolver = dyn Fn(&Parts) -> Result<Option<Subject>, Response> + Send + Syn
 enum Source {
     Subject,
     Authorization,
-    Peer { credentials: Vec<HeaderName> },
+    Peer,
     Function(Arc<Resolver>),
     Shared,
 }
@@ -72,6 +72,8 @@ enum Source {
 #[derive(Clone)]
 pub struct Caller {
     sources: Vec<Source>,
+    /// Headers that carry a credential besides the usual ones.
+    credentials: Vec<HeaderName>,
 }
 
 impl Caller {
@@ -99,12 +101,7 @@ impl Caller {
     /// a [`Subject`] instead.
     #[must_use]
     pub fn peer() -> Self {
-        let credentials = vec![
-            header::AUTHORIZATION,
-            header::COOKIE,
-            HeaderName::from_static("x-api-key"),
-        ];
-        Source::Peer { credentials }.into()
+        Source::Peer.into()
     }
 
     /// What a function of the application says: a subject, none, or a response to refuse with.
@@ -142,6 +139,7 @@ impl Caller {
     #[must_use]
     pub fn or(mut self, other: Self) -> Self {
         self.sources.extend(other.sources);
+        self.credentials.extend(other.credentials);
         self
     }
 
@@ -152,29 +150,88 @@ impl Caller {
     /// Where a name is not a valid header name in lower case.
     #[must_use]
     pub fn credential_headers<const N: usize>(mut self, names: [&'static str; N]) -> Self {
-        for source in &mut self.sources {
-            if let Source::Peer { credentials } = source {
-                credentials.extend(names.map(HeaderName::from_static));
-            }
-        }
+        self.credentials.extend(names.map(HeaderName::from_static));
         self
     }
 
-    /// Adds the caller to the scope; `false` where nothing identifies it.
-    pub(crate) fn identify(&self, parts: &Parts, scope: &mut Scope) -> Result<bool, Response> {
+    /// Adds the caller to the scope, or says why nothing identifies it.
+    pub(crate) fn identify(&self, parts: &Parts, scope: &mut Scope) -> Result<Found, Response> {
         for source in &self.sources {
-            if source.identify(parts, scope)? {
-                return Ok(true);
+            if self.ask(source, parts, scope)? {
+                return Ok(Found::Caller);
             }
         }
-        Ok(false)
+        let why = self
+            .sources
+            .iter()
+            .map(|source| self.why_not(source, parts));
+        Ok(Found::Nobody(why.collect::<Vec<_>>().join("; ")))
     }
+
+    fn ask(&self, source: &Source, parts: &Parts, scope: &mut Scope) -> Result<bool, Response> {
+        Ok(match source {
+            Source::Subject => subject(parts.extensions.get::<Subject>(), scope),
+            Source::Function(resolve) => subject(resolve(parts)?.as_ref(), scope),
+            Source::Authorization => authorization(parts, scope),
+            Source::Peer => self.credential(parts).is_none() && peer(parts, scope),
+            Source::Shared => {
+                scope.push(Part::Shared, b"");
+                true
+            }
+        })
+    }
+
+    /// A header of the request that says it is somebody's.
+    fn credential(&self, parts: &Parts) -> Option<&HeaderName> {
+        static USUAL: [HeaderName; 3] = [
+            header::AUTHORIZATION,
+            header::COOKIE,
+            HeaderName::from_static("x-api-key"),
+        ];
+        let mut names = USUAL.iter().chain(&self.credentials);
+        names.find(|name| parts.headers.contains_key(*name))
+    }
+
+    /// Why a source has not found a caller, and what to do.
+    fn why_not(&self, source: &Source, parts: &Parts) -> String {
+        match source {
+            Source::Subject => {
+                "`Caller::subject()` found no `Subject` that is not blank: insert one into the \
+                 request's extensions in a layer that authenticates"
+                    .to_owned()
+            }
+            Source::Authorization => {
+                "`Caller::authorization()` found no `Bearer` or `Basic` credentials".to_owned()
+            }
+            Source::Peer => match self.credential(parts) {
+                Some(name) => format!(
+                    "`Caller::peer()` stands back because the request carries `{name}`: insert a `Subject` for \
+                     such requests, or add `.or(Caller::authorization())`"
+                ),
+                None => "`Caller::peer()` found no `ConnectInfo`: serve the router with \
+                     `into_make_service_with_connect_info::<SocketAddr>()`"
+                    .to_owned(),
+            },
+            Source::Function(_) => {
+                "the function of `Caller::from_fn` returned no subject".to_owned()
+            }
+            Source::Shared => "`Caller::shared()` is everybody".to_owned(),
+        }
+    }
+}
+
+/// Whether a request's caller is known.
+pub(crate) enum Found {
+    Caller,
+    /// Nobody, for these reasons.
+    Nobody(String),
 }
 
 impl From<Source> for Caller {
     fn from(source: Source) -> Self {
         Self {
             sources: vec![source],
+            credentials: Vec::new(),
         }
     }
 }
@@ -184,28 +241,12 @@ impl fmt::Debug for Caller {
         let names = self.sources.iter().map(|source| match source {
             Source::Subject => "subject",
             Source::Authorization => "authorization",
-            Source::Peer { .. } => "peer",
+            Source::Peer => "peer",
             Source::Function(_) => "function",
             Source::Shared => "shared",
         });
         f.write_str("Caller")?;
         f.debug_list().entries(names).finish()
-    }
-}
-
-impl Source {
-    fn identify(&self, parts: &Parts, scope: &mut Scope) -> Result<bool, Response> {
-        let found = match self {
-            Self::Subject => subject(parts.extensions.get::<Subject>(), scope),
-            Self::Function(resolve) => subject(resolve(parts)?.as_ref(), scope),
-            Self::Authorization => authorization(parts, scope),
-            Self::Peer { credentials } => peer(parts, credentials, scope),
-            Self::Shared => {
-                scope.push(Part::Shared, b"");
-                true
-            }
-        };
-        Ok(found)
     }
 }
 
@@ -244,14 +285,11 @@ fn authorization(parts: &Parts, scope: &mut Scope) -> bool {
     true
 }
 
-fn peer(parts: &Parts, credentials: &[HeaderName], scope: &mut Scope) -> bool {
-    if credentials
-        .iter()
-        .any(|name| parts.headers.contains_key(name))
-    {
-        return false;
-    }
-    let Some(ConnectInfo(address)) = parts.extensions.get::<ConnectInfo<SocketAddr>>() else {
+fn peer(parts: &Parts, scope: &mut Scope) -> bool {
+    let connected = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+    let mocked = parts.extensions.get::<MockConnectInfo<SocketAddr>>();
+    let address = connected.map(|info| info.0).or(mocked.map(|info| info.0));
+    let Some(address) = address else {
         return false;
     };
     let address = format!("anon:{}", address.ip().to_canonical());

@@ -7,7 +7,6 @@ type Source = Box<dyn StdError + Send + Sync>;
 /// Why a runtime could not be built, installed or drained.
 ///
 /// The message names every cause at once; [`kind`](Self::kind) is for code.
-#[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
     message: String,
@@ -46,6 +45,13 @@ impl fmt::Display for Error {
     }
 }
 
+impl fmt::Debug for Error {
+    /// The message as it is, for a `main` that returns it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl StdError for Error {}
 
 /// Why a [`Store`](crate::store::Store) could not carry out a command.
@@ -64,6 +70,9 @@ pub struct StoreError {
 pub enum StoreErrorKind {
     /// The store could not be reached, refused the command or answered too late.
     Unavailable,
+    /// The store can be reached but has no room for a new claim. Such a request is refused in every
+    /// mode: run without a claim, it might run beside another attempt.
+    Full,
     /// Something stands at the key that cannot be read: a foreign value, or a format of
     /// another version. Such a request is refused in every mode, because a record may be
     /// what stands there.
@@ -75,6 +84,15 @@ impl StoreError {
     pub fn unavailable(message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             kind: StoreErrorKind::Unavailable,
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// The store has no room for a new claim.
+    pub fn full(message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            kind: StoreErrorKind::Full,
             message: message.into(),
             source: None,
         }
@@ -105,11 +123,7 @@ impl StoreError {
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        match &self.source {
-            Some(source) => write!(f, ": {source}"),
-            None => Ok(()),
-        }
+        f.write_str(&self.message)
     }
 }
 

@@ -24,6 +24,7 @@ static INSTALLED: OnceCell<IdempotencyRuntime> = OnceCell::new();
 
 /// What to do with a handler's response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// The handler took effect: the response is stored, and a retry gets it again.
     Store,
@@ -105,12 +106,22 @@ impl IdempotencyRuntime {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::StillRunning`] when `deadline` has passed; the message says how many run.
+    /// [`ErrorKind::StillRunning`] when `deadline` has passed; the message says how many are left.
+    ///
+    /// ```
+    /// # async fn shut_down(runtime: idempotent_runtime::IdempotencyRuntime, app: axum::Router) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    /// let interrupted = async { drop(tokio::signal::ctrl_c().await) };
+    /// axum::serve(listener, app).with_graceful_shutdown(interrupted).await?;
+    /// runtime.drain(std::time::Duration::from_secs(30)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub async fn drain(&self, deadline: Duration) -> Result<(), Error> {
         self.inner.engine.drain(deadline).await.map_err(|running| {
             Error::new(
                 ErrorKind::StillRunning,
-                format!("{running} idempotent handlers still run after {deadline:?}"),
+                format!("{running} requests with an idempotency key are still under way after {deadline:?}"),
             )
         })
     }
@@ -278,8 +289,9 @@ impl Builder {
     /// Puts the parts together, which have been checked.
     fn assemble(self, caller: Caller) -> IdempotencyRuntime {
         let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
-        if store.level() == Level::Embedded {
-            warn_of_process_local();
+        match store.level() {
+            Level::Embedded => warn_of_process_local(),
+            Level::Leased | Level::Locked => warn_of_leases(self.settings.lease),
         }
         metrics::describe();
         let engine = Arc::new(Engine::new(store, &self.settings));
@@ -309,6 +321,13 @@ impl fmt::Debug for Builder {
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
+}
+
+fn warn_of_leases(lease: Duration) {
+    tracing::warn!(
+        "leases are not renewed while a handler runs: one that takes longer than `lease` ({lease:?}) may run \
+         twice; set `lease` above the slowest handler"
+    );
 }
 
 fn warn_of_process_local() {

@@ -114,9 +114,9 @@ fn one_error_names_every_bad_value() {
         .unwrap_err()
         .to_string();
     for part in [
-        "`retention` is 192h, not between 1h and 168h",
+        "`retention` is 8days, not between 1h and 7days",
         "`lease` is \"fast\"",
-        "`wait` is 90s, not between 0s and 1m",
+        "`wait` is 1m 30s, not between 0s and 1m",
         "`store_timeout` is \"100\", which lacks a unit",
         "`max_request_bytes` is \"many\"",
         "`on_store_failure` is \"ajar\"",

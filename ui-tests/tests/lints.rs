@@ -38,7 +38,7 @@ const NEW: [(&str, &str); 1] = [(
 )];
 
 #[test]
-fn the_attribute_changes_no_lint() {
+fn b123_b124_b125_the_attribute_changes_no_lint() {
     let fixture = Fixture::new("lints");
     let without = said(&fixture, &[]);
     let with = said(&fixture, &["--features", "annotated"]);

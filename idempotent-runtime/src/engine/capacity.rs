@@ -1,4 +1,4 @@
-//! How many handlers may run at a time, and when none does any more.
+//! How many handlers may run at a time, and when nothing is under way any more.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -7,11 +7,12 @@ use std::{
 
 use tokio::{sync::Notify, time};
 
-use crate::clock;
-
 pub(super) struct Capacity {
     most: usize,
     taken: AtomicUsize,
+    /// What is no run, or not yet, and must end before a shutdown all the same: requests that wait
+    /// for their claim, and reports that nobody waits for.
+    pending: AtomicUsize,
     idle: Notify,
 }
 
@@ -20,21 +21,34 @@ impl Capacity {
         Self {
             most,
             taken: AtomicUsize::new(0),
+            pending: AtomicUsize::new(0),
             idle: Notify::new(),
         }
     }
 
     /// Takes a place; `false` where all are taken.
     pub(super) fn take(&self) -> bool {
-        let free = self.taken.fetch_add(1, Ordering::AcqRel) < self.most;
-        if !free {
-            self.give_back();
-        }
-        free
+        let one_more = |taken| (taken < self.most).then_some(taken + 1);
+        self.taken
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more)
+            .is_ok()
     }
 
     pub(super) fn give_back(&self) {
-        if self.taken.fetch_sub(1, Ordering::AcqRel) == 1 {
+        self.end_one(&self.taken);
+    }
+
+    /// Something begins that [`drained`](Self::drained) waits for.
+    pub(super) fn begin_pending(&self) {
+        self.pending.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(super) fn end_pending(&self) {
+        self.end_one(&self.pending);
+    }
+
+    fn end_one(&self, count: &AtomicUsize) {
+        if count.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.idle.notify_waiters();
         }
     }
@@ -43,23 +57,30 @@ impl Capacity {
         self.taken.load(Ordering::Acquire)
     }
 
-    /// Waits until no place is taken; how many are when `deadline` has passed.
+    /// What is still under way. A request is pending until it has its place, so in this order none
+    /// slips through.
+    fn under_way(&self) -> usize {
+        self.pending.load(Ordering::Acquire) + self.taken()
+    }
+
+    /// Waits until nothing is under way; how much is when `deadline` has passed.
     pub(super) async fn drained(&self, deadline: Duration) -> Result<(), usize> {
-        let deadline = clock::now() + deadline;
-        loop {
-            // Registered before the count is read, so that no end in between is missed.
-            let idle = self.idle.notified();
-            match self.taken() {
-                0 => return Ok(()),
-                taken if time::timeout_at(deadline, idle).await.is_err() => {
-                    return if self.taken() == 0 {
-                        Ok(())
-                    } else {
-                        Err(taken)
-                    };
+        let idle = async {
+            loop {
+                // Registered before the counts are read, so that no end in between is missed.
+                let idle = self.idle.notified();
+                if self.under_way() == 0 {
+                    return;
                 }
-                _ => {}
+                idle.await;
             }
+        };
+        match time::timeout(deadline, idle).await {
+            Ok(()) => Ok(()),
+            Err(_) => match self.under_way() {
+                0 => Ok(()),
+                still => Err(still),
+            },
         }
     }
 }

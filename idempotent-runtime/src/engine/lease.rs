@@ -8,10 +8,10 @@ use std::sync::Arc;
 use axum::http::{HeaderValue, StatusCode, header, response::Parts};
 use tokio::runtime::Handle;
 
-use super::{Request, in_time};
+use super::{Request, in_time, told::Told};
 use crate::{
     error::StoreError,
-    metrics::{self, Operation},
+    metrics::Operation,
     record::Record,
     store::{CompleteOutcome, ReleaseOutcome, Step},
 };
@@ -62,13 +62,19 @@ impl Lease {
         self.guarded
     }
 
-    /// The handler has taken effect: from here on the claim is never released.
-    pub(crate) fn succeeded(&mut self, response: &Parts) {
+    /// The handler has answered: unless it [took no effect](Self::failed), its claim is not
+    /// released any more.
+    pub(crate) fn answered(&mut self, response: &Parts) {
         let location = response.headers.get(header::LOCATION).cloned();
         self.report = Report::Complete {
             status: response.status,
             location,
         };
+    }
+
+    /// The answer says that the handler took no effect.
+    pub(crate) fn failed(&mut self) {
+        self.report = Report::Release;
     }
 
     /// Reports the success. The first one of the key is the answer to all.
@@ -84,19 +90,20 @@ impl Lease {
     }
 
     fn completed(&self, outcome: Result<CompleteOutcome, StoreError>) -> Finish {
+        let told = self.request.told();
         match outcome {
-            Ok(CompleteOutcome::Stored) => Finish::Own,
-            Ok(CompleteOutcome::Displaced) => {
-                self.request
-                    .double_effect("its claim had lapsed and another run had begun");
+            Ok(outcome) => {
+                told.completed(&outcome);
+                match outcome {
+                    CompleteOutcome::Stored | CompleteOutcome::Displaced => Finish::Own,
+                    CompleteOutcome::Completed(record) => self.request.answer_of(record),
+                }
+            }
+            Err(error) => {
+                let so = "its response is not recorded: a retry waits, or runs again once the claim has gone";
+                told.degraded(Operation::Complete, &error, so);
                 Finish::Own
             }
-            Ok(CompleteOutcome::Completed(record)) => {
-                self.request
-                    .double_effect("another run had been recorded before it");
-                self.request.answer_of(record)
-            }
-            Err(error) => self.request.failed(Operation::Complete, &error),
         }
     }
 
@@ -116,7 +123,11 @@ impl Lease {
         match outcome {
             Ok(ReleaseOutcome::Released | ReleaseOutcome::NotHeld) => Finish::Own,
             Ok(ReleaseOutcome::Completed(record)) => self.request.answer_of(record),
-            Err(error) => self.request.failed(Operation::Release, &error),
+            Err(error) => {
+                let so = "a retry waits until the claim has gone";
+                self.request.told().degraded(Operation::Release, &error, so);
+                Finish::Own
+            }
         }
     }
 }
@@ -125,13 +136,15 @@ impl Drop for Lease {
     fn drop(&mut self) {
         match std::mem::replace(&mut self.report, Report::Sent) {
             Report::Sent => {}
-            Report::Release => self.request.release_behind(),
+            Report::Release => self.request.release_in_background(),
             Report::Complete { status, location } => {
                 let record = Record::marker(self.request.fingerprint, status, location);
-                behind(
+                let completed = self.request.complete(Arc::new(record));
+                in_background(
                     &self.request,
                     Operation::Complete,
-                    self.request.complete(Arc::new(record)),
+                    completed,
+                    Told::completed,
                 );
             }
         }
@@ -152,8 +165,8 @@ impl Request {
     }
 
     /// Releases without waiting for it.
-    pub(super) fn release_behind(&self) {
-        behind(self, Operation::Release, self.release());
+    pub(super) fn release_in_background(&self) {
+        in_background(self, Operation::Release, self.release(), |_, _| {});
     }
 
     /// Another run's record answers this request if it is the same request.
@@ -165,43 +178,44 @@ impl Request {
         }
     }
 
-    fn double_effect(&self, how: &str) {
-        metrics::double_effect();
-        tracing::error!(key = %self.key, "a handler took effect twice: {how}");
-    }
-
-    fn failed(&self, operation: Operation, error: &StoreError) -> Finish {
-        self.degraded(operation, error);
-        Finish::Own
-    }
-
-    /// Counts and logs a command that the store failed to carry out.
-    pub(super) fn degraded(&self, operation: Operation, error: &StoreError) {
-        metrics::degraded(operation);
-        tracing::warn!(key = %self.key, operation = operation.as_str(), %error, "the idempotency store failed");
+    /// Who log lines are about.
+    pub(super) fn told(&self) -> Told {
+        Told {
+            key: self.key,
+            handler: self.policy.handler,
+        }
     }
 }
 
 /// Carries out a command that nobody waits for.
-fn behind<T: Send + 'static>(
+fn in_background<T: Send + 'static>(
     request: &Request,
     operation: Operation,
     step: Step<Result<T, StoreError>>,
+    done: fn(Told, &T),
 ) {
-    match step {
-        Step::Now(Ok(_)) => {}
-        Step::Now(Err(error)) => request.degraded(operation, &error),
-        Step::Later(command) => {
-            let (key, limit) = (request.key, request.engine.store_timeout);
-            let Ok(handle) = Handle::try_current() else {
-                return;
-            };
+    let told = request.told();
+    let report = move |outcome: Result<T, StoreError>| match outcome {
+        Ok(outcome) => done(told, &outcome),
+        Err(error) => told.degraded(
+            operation,
+            &error,
+            "the key stays taken until its lease is over",
+        ),
+    };
+    match (step, Handle::try_current()) {
+        (Step::Now(outcome), _) => report(outcome),
+        (Step::Later(command), Ok(handle)) => {
+            let under_way = request.engine.under_way();
             drop(handle.spawn(async move {
-                if let Err(error) = in_time(limit, Step::Later(command)).await {
-                    metrics::degraded(operation);
-                    tracing::warn!(%key, operation = operation.as_str(), %error, "the idempotency store failed");
-                }
+                let limit = under_way.0.store_timeout;
+                report(in_time(limit, Step::Later(command)).await);
             }));
+        }
+        (Step::Later(_), Err(_)) => {
+            let error =
+                StoreError::unavailable("no Tokio runtime is left to carry the command out");
+            report(Err(error));
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod capacity;
 mod lease;
+mod told;
 mod wait;
 mod work;
 
@@ -52,9 +53,25 @@ impl Engine {
         self.capacity.taken()
     }
 
-    /// Waits until no handler runs; how many still do when `deadline` has passed.
+    /// Waits until nothing is under way; how much is when `deadline` has passed.
     pub(crate) async fn drain(&self, deadline: Duration) -> Result<(), usize> {
         self.capacity.drained(deadline).await
+    }
+}
+
+/// Something that a drain waits for although it is no run.
+struct UnderWay(Shared<Engine>);
+
+impl Shared<Engine> {
+    fn under_way(&self) -> UnderWay {
+        self.capacity.begin_pending();
+        UnderWay(self.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.capacity.end_pending();
     }
 }
 
@@ -74,6 +91,8 @@ pub(crate) struct Policy {
     pub(crate) lease: Duration,
     pub(crate) wait: Duration,
     pub(crate) on_store_failure: OnStoreFailure,
+    /// Named in log lines.
+    pub(crate) handler: &'static str,
 }
 
 /// One keyed request on its way through the engine.
@@ -174,6 +193,7 @@ impl Request {
 
     /// Goes on from a start that could not decide at once.
     pub(crate) async fn decided(self: Box<Self>, pending: Pending, phase: Arc<Phase>) -> Decision {
+        let _under_way = self.engine.under_way();
         let mut look = match pending {
             Pending::Wait { lease_left } => Look::Busy { lease_left },
             Pending::Claim(claim) => {
@@ -203,19 +223,14 @@ impl Request {
                 Some(refusal) => Look::Refuse(refusal),
                 None => Look::Busy { lease_left },
             },
-            Err(error) => {
-                self.degraded(Operation::Claim, &error);
-                self.without_store(&error, seen)
-            }
+            Err(error) => self.without_store(&error, seen),
         }
     }
 
     fn compare(&self, found: Fingerprint) -> Option<Refusal> {
-        if found.scheme() != self.fingerprint.scheme() {
-            tracing::error!(
-                key = %self.key, found = found.scheme(), expected = self.fingerprint.scheme(),
-                "the request recorded under this key cannot be compared: its fingerprint is of another scheme"
-            );
+        let (found_by, expected) = (found.scheme(), self.fingerprint.scheme());
+        if found_by != expected {
+            self.told().incomparable(found_by, expected);
             return Some(Refusal::Unreadable);
         }
         (found != self.fingerprint).then_some(Refusal::Reused)
@@ -224,16 +239,31 @@ impl Request {
     /// What to do when the claim failed. It may have been carried out all the same, so an answer
     /// without a run sends a release behind it.
     fn without_store(&self, error: &StoreError, seen: bool) -> Look {
-        let refusal = match error.kind() {
-            StoreErrorKind::Unreadable => Refusal::Unreadable,
+        let open = self.policy.on_store_failure == OnStoreFailure::Open;
+        let (refusal, so) = match error.kind() {
+            StoreErrorKind::Unreadable => (
+                Refusal::Unreadable,
+                "refused with 503, because a record may be what stands at the key",
+            ),
+            // It can be reached, and a claim of the same request may stand there.
+            StoreErrorKind::Full => (Refusal::Unavailable, "refused with 503"),
             // Somebody runs, or did a moment ago: never beside them.
-            StoreErrorKind::Unavailable if seen => Refusal::InFlight,
-            StoreErrorKind::Unavailable => match self.policy.on_store_failure {
-                OnStoreFailure::Open => return Look::Run { guarded: false },
-                OnStoreFailure::Closed => Refusal::Unavailable,
-            },
+            StoreErrorKind::Unavailable if seen => (
+                Refusal::InFlight,
+                "refused with 409, because another attempt was in progress",
+            ),
+            StoreErrorKind::Unavailable if open => {
+                let so = "the handler runs without the guarantee (`on_store_failure = \"open\"`)";
+                self.told().degraded(Operation::Claim, error, so);
+                return Look::Run { guarded: false };
+            }
+            StoreErrorKind::Unavailable => (
+                Refusal::Unavailable,
+                "refused with 503 (`on_store_failure = \"closed\"`)",
+            ),
         };
-        self.release_behind();
+        self.told().degraded(Operation::Claim, error, so);
+        self.release_in_background();
         Look::Refuse(refusal)
     }
 
@@ -243,7 +273,7 @@ impl Request {
                 Decision::Run(Lease::new(self, guarded))
             }
             Look::Run { .. } => {
-                self.release_behind();
+                self.release_in_background();
                 Decision::Refuse(Refusal::Overloaded)
             }
             Look::Replay(record) => Decision::Replay(record),

@@ -21,7 +21,8 @@ pub struct Fingerprint {
 
 /// Path, query and raw body.
 const RAW: u8 = 1;
-/// Path, query and canonical JSON less the ignored members.
+/// Path, query, the ignored pointers, and canonical JSON without them; the raw body where it is no
+/// JSON.
 const JSON: u8 = 2;
 
 impl Fingerprint {
@@ -52,24 +53,28 @@ impl Fingerprint {
     ) -> Self {
         let mut hasher = Sha256::new();
         part(&mut hasher, target);
-        if !ignored.is_empty()
-            && let Some(json) = json::canonical(body, ignored)
-        {
+        // The options decide the scheme, so that all requests of one handler can be compared.
+        let scheme = if ignored.is_empty() { RAW } else { JSON };
+        if scheme == JSON {
             for pointer in ignored {
                 part(&mut hasher, pointer.as_bytes());
             }
-            part(&mut hasher, &json);
-            return Self {
-                scheme: JSON,
-                digest: hasher.finalize().into(),
-            };
+            let json = json::canonical(body, ignored);
+            hasher.update([u8::from(json.is_some())]);
+            if let Some(json) = json {
+                hasher.update(json);
+                return Self {
+                    scheme,
+                    digest: hasher.finalize().into(),
+                };
+            }
         }
         match content_type.and_then(boundary) {
             Some(boundary) => multipart(&mut hasher, body, &boundary),
             None => hasher.update(body),
         }
         Self {
-            scheme: RAW,
+            scheme,
             digest: hasher.finalize().into(),
         }
     }

@@ -1,6 +1,7 @@
 //! Reading a body and keeping it.
 
 use std::{
+    error::Error,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker, ready},
@@ -9,6 +10,7 @@ use std::{
 use axum::{body::Body, http::HeaderMap};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::LengthLimitError;
 use parking_lot::Mutex;
 
 /// The data of a body so far. A single frame stays the `Bytes` it came as.
@@ -81,13 +83,29 @@ enum End {
     Open,
     Whole(Bytes),
     TooLarge,
-    Failed(Option<axum::Error>),
+    /// The error is the extractor's, unless it has read no further.
+    Failed {
+        error: Option<axum::Error>,
+        over_limit: bool,
+    },
 }
 
 /// Why a body could not be kept.
 pub(super) enum Unkept {
     TooLarge,
-    Failed,
+    Failed { over_limit: bool },
+}
+
+/// Whether a layer around the handler has a limit that the body is over.
+pub(super) fn is_over_limit(error: &axum::Error) -> bool {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<LengthLimitError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Who polls: the extractor's reader, or the drain behind it. Usually one after the other; an
@@ -131,7 +149,9 @@ impl Tee {
                 End::Open => drop(ready!(state.poll_more(Side::Drain, cx))),
                 End::Whole(bytes) => return Poll::Ready(Ok(bytes.clone())),
                 End::TooLarge => return Poll::Ready(Err(Unkept::TooLarge)),
-                End::Failed(_) => return Poll::Ready(Err(Unkept::Failed)),
+                &End::Failed { over_limit, .. } => {
+                    return Poll::Ready(Err(Unkept::Failed { over_limit }));
+                }
             }
         }
     }
@@ -154,7 +174,10 @@ impl State {
                 .is_none_or(|data| self.keep(data))
                 .then_some(frame),
             Some(Err(error)) => {
-                self.end = End::Failed(Some(error));
+                self.end = End::Failed {
+                    over_limit: is_over_limit(&error),
+                    error: Some(error),
+                };
                 None
             }
             None => {
@@ -175,8 +198,9 @@ impl State {
         }
         if self.kept.capacity() - self.kept.len() < data.len() {
             // Doubled at first; later in steps, so that the limit bounds what is allocated.
-            self.kept
-                .reserve_exact(data.len().max(self.kept.len().min(MOST_GROWTH)));
+            let room = self.most - self.kept.len();
+            let growth = self.kept.len().min(MOST_GROWTH).min(room);
+            self.kept.reserve_exact(data.len().max(growth));
         }
         self.kept.extend_from_slice(data);
         true
@@ -206,7 +230,7 @@ impl http_body::Body for Reader {
         let ahead = match &state.end {
             End::Open => Bytes::copy_from_slice(state.kept.get(this.at..).unwrap_or_default()),
             End::Whole(bytes) => bytes.slice(this.at.min(bytes.len())..),
-            End::TooLarge | End::Failed(_) => Bytes::new(),
+            End::TooLarge | End::Failed { .. } => Bytes::new(),
         };
         if !ahead.is_empty() {
             this.at += ahead.len();
@@ -223,7 +247,7 @@ impl http_body::Body for Reader {
             End::TooLarge => Some(Err(axum::Error::new(
                 "the body is larger than `max_request_bytes`",
             ))),
-            End::Failed(error) => error.take().map(Err),
+            End::Failed { error, .. } => error.take().map(Err),
         })
     }
 

@@ -1,7 +1,7 @@
 //! One request with a key, from its head to its claim.
 
 use axum::{
-    extract::{MatchedPath, OriginalUri},
+    extract::{MatchedPath, OriginalUri, Request},
     http::{HeaderValue, header, request::Parts},
     response::Response,
 };
@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 
 use super::{IdempotencyContext, Options, problem::Problem};
 use crate::{
-    caller::Subject,
+    caller::{Found, Subject},
     engine,
     fingerprint::Fingerprint,
     key::{self, IdempotencyKey, Part, Scope},
@@ -24,7 +24,7 @@ pub(super) struct Call {
     pub(super) context: Option<IdempotencyContext>,
     pub(super) body: Bytes,
     scope: Scope,
-    identified: Result<bool, Box<Response>>,
+    identified: Result<Found, Box<Response>>,
     target: SmallVec<[u8; 64]>,
     form: Option<HeaderValue>,
 }
@@ -86,9 +86,9 @@ impl Call {
     ) -> Result<Bound, Response> {
         let subject = subject.and_then(Subject::name);
         match self.identified {
-            Ok(true) => {}
+            Ok(Found::Caller) => {}
             _ if subject.is_some() => {}
-            Ok(false) => return Err(unidentified(&self.runtime, options)),
+            Ok(Found::Nobody(why)) => return Err(unidentified(&self.runtime, options, &why)),
             Err(response) => return Err(*response),
         }
         let storage = self.scope.digest(options.name, subject);
@@ -132,22 +132,27 @@ fn is_form(content_type: &[u8]) -> bool {
 
 const MULTIPART: &[u8] = b"multipart/form-data";
 
-fn unidentified(runtime: &Inner, options: &Options) -> Response {
+fn unidentified(runtime: &Inner, options: &Options, why: &str) -> Response {
     tracing::error!(
         handler = options.handler,
-        caller = ?runtime.caller,
-        "nothing tells whose idempotency key this is: authenticate the request in a layer that inserts a \
-         `Subject` into its extensions, serve the router with `into_make_service_with_connect_info` for \
-         `Caller::peer()`, or add `subject = ..` to the attribute"
+        "nothing tells whose idempotency key this is, so the request is refused with 500: {why}; or add \
+         `subject = ..` to the handler's attribute"
     );
     Problem::CallerUnidentified.response(Some(runtime))
 }
 
 /// A request with a key, in a process without a runtime.
-pub(super) fn no_runtime() -> Response {
+pub(super) fn no_runtime(request: &Request) -> Response {
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map(MatchedPath::as_str);
     tracing::error!(
-        "a request carries an idempotency key, but no runtime is installed: call \
-         `IdempotencyRuntime::embedded(..).install()` at start-up, or add `.layer(Extension(runtime))` to the router"
+        method = %request.method(),
+        route = route.unwrap_or("none"),
+        "a request carries an idempotency key, but there is no runtime, so it is refused with 500: call \
+         `IdempotencyRuntime::embedded(..).install()` at start-up, or add `.layer(Extension(runtime))` to the \
+         router, after its routes"
     );
     Problem::RuntimeMissing.response(None)
 }

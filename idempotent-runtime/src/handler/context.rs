@@ -10,7 +10,11 @@ use std::{
 use axum::{extract::FromRequestParts, http::request::Parts};
 use sha2::{Digest, Sha256};
 
-use crate::key::{IdempotencyKey, StorageKey};
+use crate::{
+    engine::Request,
+    fingerprint::Fingerprint,
+    key::{IdempotencyKey, StorageKey},
+};
 
 /// The key of the request that a handler runs for, as an extractor.
 ///
@@ -35,6 +39,7 @@ pub struct IdempotencyContext(Arc<OnceLock<Bound>>);
 struct Bound {
     key: IdempotencyKey,
     storage: StorageKey,
+    fingerprint: Fingerprint,
     guarded: bool,
 }
 
@@ -47,12 +52,15 @@ impl IdempotencyContext {
 
     /// A key for a call to another service, in the form of a UUID: the same for every retry of this
     /// request, and for this `purpose` only. `None` without a key.
+    ///
+    /// Where several services of yours call one provider, begin the purpose with the service's name.
     #[must_use]
     pub fn child_key(&self, purpose: &str) -> Option<String> {
         let bound = self.0.get()?;
         let digest = Sha256::new()
             .chain_update(b"idempotent child 1\n")
             .chain_update(bound.storage.as_bytes())
+            .chain_update(bound.fingerprint.digest())
             .chain_update(purpose)
             .finalize();
         let mut bytes = [0; 16];
@@ -77,11 +85,13 @@ impl IdempotencyContext {
         self.0.get().is_some_and(|bound| bound.guarded)
     }
 
-    pub(super) fn bind(&self, key: IdempotencyKey, storage: StorageKey, guarded: bool) {
+    /// Fills it for the run of `request`.
+    pub(super) fn bind(&self, key: IdempotencyKey, request: &Request, guarded: bool) {
         // A context is bound once; a second run of the same request does not exist.
         drop(self.0.set(Bound {
             key,
-            storage,
+            storage: request.key,
+            fingerprint: request.fingerprint,
             guarded,
         }));
     }

@@ -20,7 +20,7 @@ use http_body::Body as _;
 use pin_project_lite::pin_project;
 
 use super::{
-    body::{Buffer, Tee, Unkept},
+    body::{Buffer, Tee, Unkept, is_over_limit},
     call::{Call, no_runtime},
     context::asked,
     problem::Problem,
@@ -188,7 +188,7 @@ fn open_keyed(request: Request, runtime: Option<Shared<Inner>>) -> Opened {
         return Opened::Plain(request, Key::Safe);
     }
     let Some(runtime) = runtime else {
-        return Opened::Refused(no_runtime());
+        return Opened::Refused(no_runtime(&request));
     };
     let most = runtime.settings.max_request_bytes;
     let (mut parts, body) = request.into_parts();
@@ -225,6 +225,16 @@ fn too_large(call: &Call) -> Response {
     Problem::BodyTooLarge { most }.response(Some(&call.runtime))
 }
 
+/// A body that failed: over a limit of a layer around the handler, or broken off.
+fn unreadable(over_limit: bool, call: &Call) -> Response {
+    let problem = if over_limit {
+        Problem::BodyOverLimit
+    } else {
+        Problem::BodyUnreadable
+    };
+    problem.response(Some(&call.runtime))
+}
+
 impl Call {
     /// Takes the body that was kept.
     fn keep(mut self: Box<Self>, kept: Result<Bytes, Unkept>) -> Result<Box<Self>, Response> {
@@ -234,7 +244,7 @@ impl Call {
                 Ok(self)
             }
             Err(Unkept::TooLarge) => Err(too_large(&self)),
-            Err(Unkept::Failed) => Err(Problem::BodyUnreadable.response(Some(&self.runtime))),
+            Err(Unkept::Failed { over_limit }) => Err(unreadable(over_limit, &self)),
         }
     }
 }
@@ -246,8 +256,8 @@ impl Reading {
         let (Some(parts), Some(mut call)) = (self.parts.take(), self.call.take()) else {
             return Poll::Pending;
         };
-        if read.is_err() {
-            return Poll::Ready(Err(Problem::BodyUnreadable.response(Some(&call.runtime))));
+        if let Err(error) = read {
+            return Poll::Ready(Err(unreadable(is_over_limit(&error), &call)));
         }
         call.body = std::mem::take(&mut self.buffer).finish();
         Poll::Ready(Ok((

@@ -109,6 +109,7 @@ impl Options {
             wait: self.wait.unwrap_or(settings.wait),
             lease: self.lease.unwrap_or(settings.lease),
             on_store_failure: self.on_store_failure.unwrap_or(by_default),
+            handler: self.handler,
         }
     }
 }

@@ -24,7 +24,11 @@ pub(super) enum Problem<'a> {
     StoreUnavailable,
     RecordUnreadable,
     Overloaded,
-    BodyTooLarge { most: usize },
+    BodyTooLarge {
+        most: usize,
+    },
+    /// Over the limit of a layer around the handler.
+    BodyOverLimit,
     BodyUnreadable,
 }
 
@@ -44,7 +48,7 @@ impl Problem<'_> {
             }
             Self::Overloaded => ("overloaded", "Overloaded"),
             // No problems of ours: the status says it all (RFC 9457, section 4.2.1).
-            Self::BodyTooLarge { .. } => (BLANK, "Content Too Large"),
+            Self::BodyTooLarge { .. } | Self::BodyOverLimit => (BLANK, "Content Too Large"),
             Self::BodyUnreadable => (BLANK, "Bad Request"),
         }
     }
@@ -60,7 +64,7 @@ impl Problem<'_> {
             Self::StoreUnavailable | Self::RecordUnreadable | Self::Overloaded => {
                 StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::BodyTooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::BodyTooLarge { .. } | Self::BodyOverLimit => StatusCode::PAYLOAD_TOO_LARGE,
         }
     }
 
@@ -85,6 +89,7 @@ impl Problem<'_> {
             Self::RecordUnreadable => "The service cannot read what it knows of this key: retry the request with the same key.".to_owned(),
             Self::Overloaded => "The service processes as many requests as it can: retry this one with the same key.".to_owned(),
             Self::BodyTooLarge { most } => format!("The request body is larger than {most} bytes, the most for a request with a key."),
+            Self::BodyOverLimit => "The request body is larger than this operation accepts.".to_owned(),
             Self::BodyUnreadable => "The request body ended before it was complete.".to_owned(),
         }
     }

@@ -82,7 +82,7 @@ impl Serving {
         match decision {
             Decision::Run(lease) => {
                 if let Some((context, key)) = &self.observed {
-                    context.bind(key.clone(), lease.request().key, lease.guarded());
+                    context.bind(key.clone(), lease.request(), lease.guarded());
                 }
                 Ok(Running {
                     serving: self,
@@ -102,15 +102,17 @@ impl Running {
             runtime, options, ..
         } = &self.serving;
         let (parts, body) = response.into_parts();
+        // Before anything of the user's own looks at it: a verdict that panics frees no key.
+        self.lease.answered(&parts);
         let verdict = match options.verdict {
             Some(verdict) => verdict(&parts),
             None => runtime.judge(&parts),
         };
         if verdict == Verdict::Release {
+            self.lease.failed();
             let response = Response::from_parts(parts, body);
             return answer(self.lease.release(), response, self.serving.runtime);
         }
-        self.lease.succeeded(&parts);
         let most = runtime.settings.max_response_bytes;
         match capture(parts, body, self.lease.request().fingerprint, most) {
             Step::Now((record, response)) => self.complete(record, response),

@@ -8,22 +8,6 @@ use serde::{Deserialize, Deserializer, de};
 
 use super::{OnStoreFailure, Settings};
 
-/// A duration as a message shows it: `24h`, not `86400s`.
-pub(super) struct Human(pub(super) Duration);
-
-impl fmt::Display for Human {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = self.0.as_millis();
-        match (millis, self.0.subsec_millis()) {
-            (0, _) => write!(f, "{}s", self.0.as_secs()),
-            (_, 1..) => write!(f, "{millis}ms"),
-            (_, 0) if millis.is_multiple_of(3_600_000) => write!(f, "{}h", millis / 3_600_000),
-            (_, 0) if millis.is_multiple_of(60_000) => write!(f, "{}m", millis / 60_000),
-            (_, 0) => write!(f, "{}s", millis / 1000),
-        }
-    }
-}
-
 /// The settings of a file: what is absent keeps its default.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -84,15 +68,16 @@ fn read<T>(
 fn duration(text: &str) -> Result<Duration, String> {
     match humantime::parse_duration(text) {
         Ok(duration) => Ok(duration),
-        Err(_) if text.parse::<f64>().is_ok() => {
-            Err(format!("which lacks a unit: write \"{text}s\" for seconds"))
-        }
+        Err(_) if text.parse::<f64>().is_ok() => Err(format!(
+            "which lacks a unit: write \"24h\" or \"{text}s\", as you mean"
+        )),
         Err(_) => Err("not a duration such as \"24h\", \"5s\" or \"1h 30m\"".to_owned()),
     }
 }
 
 fn number(text: &str) -> Result<usize, String> {
-    text.parse().map_err(|_| "not a whole number".to_owned())
+    text.parse()
+        .map_err(|_| "not a whole number, such as 16777216 for 16 MiB".to_owned())
 }
 
 fn policy(text: &str) -> Result<OnStoreFailure, String> {

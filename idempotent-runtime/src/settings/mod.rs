@@ -7,11 +7,14 @@ use std::time::Duration;
 use axum::http::HeaderName;
 use serde::Deserialize;
 
-use self::human::{Human, Raw};
+use humantime::format_duration;
+
+use self::human::Raw;
 
 /// What a request does when the store fails before its handler has run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum OnStoreFailure {
     /// The handler runs without the guarantee; counted and logged.
     Open,
@@ -122,7 +125,8 @@ impl Settings {
     setters! {
         /// How long a finished request is remembered. Default 24 h, from 1 h to 168 h.
         retention: Duration,
-        /// How long a claim outlives the process that holds it, in stores with leases.
+        /// How long a claim outlives the process that holds it, in stores with leases. It is not
+        /// renewed yet, so it must be longer than the slowest handler.
         /// Default 30 s, from 1 s to 1 h.
         lease: Duration,
         /// How long a duplicate waits for the first request before it is refused with 409.
@@ -130,8 +134,9 @@ impl Settings {
         wait: Duration,
         /// How long a request waits for one command of the store. Default 100 ms, from 1 ms to 60 s.
         store_timeout: Duration,
-        /// The largest request body that is read for a request with a key, where the handler's own
-        /// extractor has no limit. Default 16 MiB; over it 413.
+        /// The largest request body of a request with a key. Default 16 MiB; over it 413. The
+        /// handler's own extractor may have a lower limit; a handler that does not read its body has
+        /// this one, because the body is part of what is compared.
         max_request_bytes: usize,
         /// The largest response body that is stored. Default 1 MiB; over it the first client gets
         /// its response, and a duplicate 409.
@@ -161,9 +166,9 @@ impl Settings {
             if value < least || value > most {
                 problems.push(format!(
                     "`{name}` is {}, not between {} and {}",
-                    Human(value),
-                    Human(least),
-                    Human(most)
+                    format_duration(value),
+                    format_duration(least),
+                    format_duration(most)
                 ));
             }
         }

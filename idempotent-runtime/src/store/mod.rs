@@ -213,8 +213,39 @@ pub enum ReleaseOutcome {
     Completed(Arc<Record>),
 }
 
-/// How strong a store's claims are. It decides what the engine does, and what `testing::contract`
-/// asks for.
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn level(&self) -> Level {
+        (**self).level()
+    }
+
+    fn claim(&self, key: &StorageKey, claim: Claim) -> Step<Result<ClaimOutcome, StoreError>> {
+        (**self).claim(key, claim)
+    }
+
+    fn renew(&self, key: &StorageKey, claim: Claim) -> Step<Result<RenewOutcome, StoreError>> {
+        (**self).renew(key, claim)
+    }
+
+    fn complete(
+        &self,
+        key: &StorageKey,
+        token: Token,
+        record: Arc<Record>,
+        retention: Duration,
+    ) -> Step<Result<CompleteOutcome, StoreError>> {
+        (**self).complete(key, token, record, retention)
+    }
+
+    fn release(&self, key: &StorageKey, token: Token) -> Step<Result<ReleaseOutcome, StoreError>> {
+        (**self).release(key, token)
+    }
+
+    fn watch(&self, key: &StorageKey) -> Option<BoxFuture<()>> {
+        (**self).watch(key)
+    }
+}
+
+/// How strong a store's claims are, which is what `testing::contract` asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Level {
@@ -231,22 +262,22 @@ pub enum Level {
 /// Claims and records by key. See the [module's rules](self).
 ///
 /// An error says nothing about whether the command took effect. The engine sends the commands of
-/// one request in order and never two at a time.
+/// one request in order and never two at a time; a command that it has given up must not be carried
+/// out after a later one of the same token.
 pub trait Store: Send + Sync + 'static {
-    /// How strong this store's claims are, which decides what the engine does and which part of
-    /// the contract applies.
+    /// How strong this store's claims are, which decides which part of the contract applies.
     fn level(&self) -> Level;
 
     /// Absent, or in progress by this token → in progress by this token. The engine runs the
     /// handler only on [`ClaimOutcome::Claimed`].
     fn claim(&self, key: &StorageKey, claim: Claim) -> Step<Result<ClaimOutcome, StoreError>>;
 
-    /// In progress by this token, or absent → in progress for another lease. Sent while the
-    /// handler runs; an embedded store never sees one from the engine.
+    /// In progress by this token, or absent → in progress for another lease. The engine does
+    /// not send it yet; a store that passes the contract is ready for when it does.
     fn renew(&self, key: &StorageKey, claim: Claim) -> Step<Result<RenewOutcome, StoreError>>;
 
     /// Absent, or in progress by anybody → completed, kept for `retention`. Sent once the handler
-    /// has taken effect; repeated with the same token until it has been carried out.
+    /// has taken effect. May be repeated with the same token.
     fn complete(
         &self,
         key: &StorageKey,

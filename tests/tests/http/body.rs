@@ -239,6 +239,19 @@ async fn b136_a_body_without_an_end_is_refused_at_the_limit() {
 }
 
 #[tokio::test]
+async fn a_limit_of_a_layer_is_a_413_too() {
+    let (embedded, app, _) = app(Settings::default());
+    let app = app.layer(tower_http::limit::RequestBodyLimitLayer::new(100_000));
+    for path in ["/raw", "/unread"] {
+        for body in [Body::from(text(100_001)), chunked(text(100_001))] {
+            let reply = send(&app, keyed(path, "k", body)).await;
+            assert_eq!(reply.status, 413, "{path}");
+        }
+    }
+    assert_eq!(embedded.store.len(), 0);
+}
+
+#[tokio::test]
 async fn a_body_that_breaks_off_claims_nothing() {
     let (embedded, app, runs) = app(Settings::default());
     for path in ["/json", "/raw", "/unread"] {

@@ -209,6 +209,25 @@ async fn judged(State(runs): State<Runs>, status: String) -> Response {
 }
 
 #[tokio::test]
+async fn a_verdict_that_panics_frees_no_key() {
+    let runtime = IdempotencyRuntime::builder()
+        .caller(Caller::shared())
+        .verdict(|_| panic!("boom"))
+        .build()
+        .unwrap();
+    let runs = Runs::default();
+    let app = Router::new()
+        .route("/", post(decided))
+        .with_state(runs.clone())
+        .layer(CatchPanicLayer::new())
+        .layer(axum::Extension(runtime));
+    assert_eq!(send(&app, keyed("/", "k", "201")).await.status, 500);
+    let again = send(&app, keyed("/", "k", "201")).await;
+    assert_eq!(again.problem(), "urn:idempotency:response-unavailable");
+    assert_eq!(runs.count(), 1);
+}
+
+#[tokio::test]
 async fn the_verdict_decides_what_is_stored() {
     let kept = async |app: &Router, path: &str, status: &str| {
         send(app, keyed(path, status, status.to_owned())).await;

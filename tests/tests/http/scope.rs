@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use axum::{
     Extension, Router,
     body::Body,
-    extract::{ConnectInfo, FromRequestParts, Request, State},
+    extract::{ConnectInfo, FromRequestParts, Request, State, connect_info::MockConnectInfo},
     http::{StatusCode, request::Parts},
     response::IntoResponse,
     routing::{post, put},
@@ -284,7 +284,9 @@ fn rand_port() -> u16 {
 #[tokio::test]
 async fn peers_are_told_apart_by_address_and_only_without_credentials() {
     let runs = Runs::default();
-    let caller = Caller::subject().or(Caller::peer().credential_headers(["x-session"]));
+    let caller = Caller::subject()
+        .credential_headers(["x-session"])
+        .or(Caller::peer());
     let app = Embedded::with(caller, Settings::default()).on(router(&runs));
     assert!(!send(&app, from("192.0.2.1", &[])).await.is_replay());
     assert!(
@@ -311,6 +313,10 @@ async fn peers_are_told_apart_by_address_and_only_without_credentials() {
         !send(&app, request).await.is_replay(),
         "a subject comes first"
     );
+    let mut mocked = keyed("/orders", "k", "{}");
+    let address = SocketAddr::new("192.0.2.1".parse().unwrap(), 1);
+    mocked.extensions_mut().insert(MockConnectInfo(address));
+    assert!(send(&app, mocked).await.is_replay(), "as a test says it");
     // B139: without connection info nobody is taken for anybody
     assert_eq!(
         send(&app, keyed("/orders", "k", "{}")).await.problem(),

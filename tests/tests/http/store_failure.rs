@@ -11,6 +11,7 @@ use axum::{
 use idempotent_runtime::{
     Caller, IdempotencyContext, IdempotencyRuntime, MemoryStore, OnStoreFailure, Settings,
     idempotent,
+    store::WhenFull,
     testing::{Fault, Faulty, Operation},
 };
 use idempotent_tests::http::{Runs, hang_up, keyed, send, until};
@@ -304,6 +305,41 @@ async fn a_client_that_hangs_up_during_the_claim_leaks_nothing() {
         "the run went on without its client"
     );
     assert_eq!((it.runs.count(), it.store.store().in_progress()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn draining_waits_for_a_claim_whose_client_has_left() {
+    let it = Fixture::new(faulty());
+    it.store.next(Operation::Claim, Fault::Delay(millis(60)));
+    hang_up(&it.app, keyed("/", "k", "1000"), millis(10)).await;
+    assert_eq!((it.runs.count(), it.runtime.in_flight()), (0, 0));
+    assert!(it.runtime.drain(millis(20)).await.is_err());
+    it.runtime.drain(Duration::MAX).await.unwrap();
+    assert_eq!((it.runs.count(), it.records()), (1, 1));
+}
+
+#[tokio::test]
+async fn a_full_store_refuses_in_every_mode() {
+    let store = MemoryStore::new()
+        .max_bytes(4096)
+        .when_full(WhenFull::Refuse);
+    let it = Fixture::new(Faulty::new(store));
+    let mut refused = None;
+    for n in 0..100 {
+        let reply = it.send(&format!("k{n}"), "").await;
+        if reply.status == 503 {
+            refused = Some(reply);
+            break;
+        }
+        assert_eq!(reply.outcome(), (201, false));
+    }
+    let refused = refused.expect("it is full at some time");
+    assert_eq!(refused.problem(), "urn:idempotency:store-unavailable");
+    assert!(
+        it.send("k0", "").await.is_replay(),
+        "what it has, it replays"
+    );
+    assert_eq!(it.runs.count(), it.records());
 }
 
 #[tokio::test(start_paused = true)]

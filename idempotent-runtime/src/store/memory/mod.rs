@@ -75,10 +75,10 @@ pub enum WhenFull {
     /// A record that alone takes more than half of the bound is kept without its response.
     #[default]
     Evict,
-    /// New claims fail as [unavailable](super::StoreErrorKind::Unavailable) until records have
-    /// expired; what `on_store_failure` says is done then. What is claimed already is completed
-    /// beyond the bound: up to an eighth over it in full, then without its response, so that a
-    /// retry is refused and not run.
+    /// New claims fail as [full](super::StoreErrorKind::Full) until records have expired: such
+    /// requests are refused with 503, whatever `on_store_failure` says. What is claimed already is
+    /// completed beyond the bound: up to an eighth over it in full, then without its response, so
+    /// that a retry is refused and not run.
     Refuse,
 }
 
