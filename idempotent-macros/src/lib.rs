@@ -58,7 +58,8 @@ use proc_macro::TokenStream;
 ///
 /// Whose key it is, as an expression over the arguments. It wins over the runtime's way to tell callers apart. The
 /// arguments are borrowed, the value implements [`Display`](std::fmt::Display), and it is evaluated only for a request
-/// with a key. An empty one counts as none.
+/// with a key. An empty one counts as none. It is evaluated ahead of the handler, so it has no `.await`, `?` or `return`
+/// of its own.
 ///
 /// ```
 /// # use axum::{Extension, Json, extract::Path};

@@ -75,7 +75,8 @@ impl Leaves {
              let an extractor find the caller, and name its argument here, {}",
             example("subject")
         );
-        self.0.get_or_insert(Error::custom(message).with_span(&at));
+        self.0
+            .get_or_insert_with(|| Error::custom(message).with_span(&at));
     }
 }
 

@@ -215,11 +215,12 @@ fn drop_beside_rest(elems: &mut Punctuated<Pat, Token![,]>) {
 
 /// `..`, also behind a name: `rest @ ..`
 fn is_rest(pat: &Pat) -> bool {
-    match pat {
-        Pat::Ident(PatIdent {
-            subpat: Some((_, subpat)),
-            ..
-        }) => is_rest(subpat),
-        _ => matches!(pat, Pat::Rest(_)),
+    if let Pat::Ident(PatIdent {
+        subpat: Some((_, subpat)),
+        ..
+    }) = pat
+    {
+        return is_rest(subpat);
     }
+    matches!(pat, Pat::Rest(_))
 }
