@@ -288,7 +288,9 @@ fn authorization(parts: &Parts, scope: &mut Scope) -> bool {
 fn peer(parts: &Parts, scope: &mut Scope) -> bool {
     let connected = parts.extensions.get::<ConnectInfo<SocketAddr>>();
     let mocked = parts.extensions.get::<MockConnectInfo<SocketAddr>>();
-    let address = connected.map(|info| info.0).or(mocked.map(|info| info.0));
+    let address = connected
+        .map(|info| info.0)
+        .or_else(|| mocked.map(|info| info.0));
     let Some(address) = address else {
         return false;
     };
