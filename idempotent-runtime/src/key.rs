@@ -184,7 +184,8 @@ const NOT_PRINTABLE: Malformed = Malformed(
 );
 const NOT_A_TOKEN: Malformed =
     Malformed("is neither a quoted string nor a single token: put it in double quotes");
-const UNTERMINATED: Malformed = Malformed("is a string without its closing quote");
+const A_LIST: Malformed = Malformed("is a list: send one key a request");
+const UNTERMINATED: Malformed = Malformed("is a string without its closing quote: end it with \"");
 const BAD_ESCAPE: Malformed = Malformed(r#"has an escape other than \" and \\"#);
 const TRAILING: Malformed = Malformed("goes on after the closing quote: send one quoted string");
 
@@ -227,21 +228,37 @@ fn is_plain(bytes: &[u8]) -> bool {
 
 /// A token, as clients send it that do not know of structured fields. Parameters are ignored.
 fn bare(raw: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
-    let end = raw
-        .iter()
-        .position(|&byte| byte == b';')
-        .unwrap_or(raw.len());
-    let token = raw.get(..end).unwrap_or_default().trim_ascii_end();
-    if !token.iter().all(|&byte| (0x20..=0x7e).contains(&byte)) {
+    let end = raw.iter().position(|&byte| byte == b';');
+    let (token, rest) = raw.split_at_checked(end.unwrap_or(raw.len())).unwrap_or_default();
+    let token = token.trim_ascii_end();
+    if !token.iter().all(|&byte| is_printable(byte)) {
         return Err(NOT_PRINTABLE);
     }
-    if token
-        .iter()
-        .any(|&byte| matches!(byte, b' ' | b',' | b'"' | b'\\'))
-    {
+    if token.iter().any(|&byte| matches!(byte, b' ' | b',' | b'"' | b'\\')) {
         return Err(NOT_A_TOKEN);
     }
+    parameters(rest)?;
     Ok(Cow::Borrowed(token))
+}
+
+/// What follows a key. It is ignored, but no list may hide in it.
+fn parameters(raw: &[u8]) -> Result<(), Malformed> {
+    let (mut quoted, mut escaped) = (false, false);
+    for &byte in raw {
+        match byte {
+            _ if !is_printable(byte) => return Err(NOT_PRINTABLE),
+            _ if escaped => escaped = false,
+            b'\\' if quoted => escaped = true,
+            b'"' => quoted = !quoted,
+            b',' if !quoted => return Err(A_LIST),
+            _ => {}
+        }
+    }
+    if quoted { Err(UNTERMINATED) } else { Ok(()) }
+}
+
+fn is_printable(byte: u8) -> bool {
+    (0x20..=0x7e).contains(&byte)
 }
 
 /// A string after its opening quote (RFC 9651, section 4.2.5), and parameters, which are ignored.
@@ -261,7 +278,8 @@ fn unquote(raw: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
         }
     }
     match bytes.as_slice().trim_ascii_start() {
-        [] | [b';', ..] => Ok(Cow::Owned(key)),
+        [] => Ok(Cow::Owned(key)),
+        [b';', rest @ ..] => parameters(rest).map(|()| Cow::Owned(key)),
         _ => Err(TRAILING),
     }
 }
@@ -283,6 +301,7 @@ mod tests {
             "\"abc\";p=1",
             "abc;p=1",
             "\"abc\" ; p",
+            "abc;p=\"a,b\"",
         ] {
             assert_eq!(key(raw).as_deref(), Ok("abc"), "{raw}");
         }
@@ -307,6 +326,10 @@ mod tests {
             ("\"", UNTERMINATED),
             (r#""a\"#, BAD_ESCAPE),
             (r#""a\n""#, BAD_ESCAPE),
+            ("\"a\";p=1, \"b\"", A_LIST),
+            ("a;p, b", A_LIST),
+            ("a;p=\"x", UNTERMINATED),
+            ("a;p=\u{e9}", NOT_PRINTABLE),
             ("\"a\" \"b\"", TRAILING),
             ("\"a\",\"b\"", TRAILING),
             ("k\u{e9}y", NOT_PRINTABLE),

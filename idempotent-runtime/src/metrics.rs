@@ -1,7 +1,7 @@
 //! Every metric, its labels and when it moves. The facade is [`metrics`](::metrics); without a
 //! recorder all of this costs next to nothing.
 
-use std::{ptr, sync::OnceLock, time::Duration};
+use std::{ptr, sync::OnceLock, thread, time::Duration};
 
 use ::metrics::{
     Counter, Gauge, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
@@ -81,7 +81,7 @@ pub(crate) fn describe() {
 }
 
 /// The metrics that move with every request. Looking them up in a recorder costs more than moving
-/// them, so their handles are kept, as long as the recorder is the one that they came from.
+/// them, so the handles of the global recorder are kept.
 #[derive(Default)]
 pub(crate) struct Hot(OnceLock<Handles>);
 
@@ -107,9 +107,23 @@ fn current_recorder() -> usize {
     ::metrics::with_recorder(|recorder| ptr::from_ref(recorder).addr())
 }
 
+/// Handles of the recorder that every thread sees. A local one belongs to a test, and another may
+/// stand at its address later.
+fn global_handles() -> Handles {
+    let nobody = Handles {
+        recorder: 0,
+        executed: Counter::noop(),
+        replayed: Counter::noop(),
+        in_flight: Gauge::noop(),
+    };
+    let elsewhere = thread::Builder::new().spawn(Handles::of_current_recorder);
+    let handles = elsewhere.ok().and_then(|thread| thread.join().ok());
+    handles.unwrap_or(nobody)
+}
+
 impl Hot {
     fn with(&self, move_them: impl FnOnce(&Handles)) {
-        let kept = self.0.get_or_init(Handles::of_current_recorder);
+        let kept = self.0.get_or_init(global_handles);
         if kept.recorder == current_recorder() {
             move_them(kept);
         } else {

@@ -12,7 +12,7 @@ use super::{Request, in_time, told::Told};
 use crate::{
     error::StoreError,
     metrics::Operation,
-    record::Record,
+    record::{Record, RecordBody},
     store::{CompleteOutcome, ReleaseOutcome, Step},
 };
 
@@ -169,9 +169,11 @@ impl Request {
         in_background(self, Operation::Release, self.release(), |_, _| {});
     }
 
-    /// Another run's record answers this request if it is the same request.
+    /// Another run's record answers this request if it is the same request, and if there is a
+    /// response in it.
     fn answer_of(&self, record: Arc<Record>) -> Finish {
-        if record.fingerprint == self.fingerprint {
+        let answers = matches!(record.body, RecordBody::Stored(_));
+        if record.fingerprint == self.fingerprint && answers {
             Finish::Replay(record)
         } else {
             Finish::Own

@@ -4,43 +4,60 @@ use std::{
     error::Error,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll, Waker, ready},
+    task::{Context, Poll, Wake, Waker, ready},
 };
 
-use axum::{body::Body, http::HeaderMap};
+use axum::{BoxError, body::Body, http::HeaderMap};
 use bytes::{Bytes, BytesMut};
 use http_body::{Body as _, Frame, SizeHint};
 use http_body_util::LengthLimitError;
 use parking_lot::Mutex;
 
 /// The data of a body so far. A single frame stays the `Bytes` it came as.
-#[derive(Default)]
 pub(super) struct Buffer {
+    most: usize,
     first: Option<Bytes>,
     rest: BytesMut,
 }
 
+/// How the reading of a body ended.
+pub(super) enum Filled {
+    /// At its end, with its trailers.
+    Whole(Option<HeaderMap>),
+    /// Before data that is more than may be kept, whatever its length was said to be.
+    Over(Bytes),
+    Broken(axum::Error),
+}
+
 impl Buffer {
-    /// Reads to the end; the trailers, if there are any.
-    pub(super) fn poll_fill(
-        &mut self,
-        body: &mut Body,
-        cx: &mut Context<'_>,
-    ) -> Poll<Result<Option<HeaderMap>, axum::Error>> {
+    /// An empty buffer for at most `most` bytes.
+    pub(super) fn of(most: usize) -> Self {
+        Self {
+            most,
+            first: None,
+            rest: BytesMut::new(),
+        }
+    }
+
+    /// Reads to the end.
+    pub(super) fn poll_fill(&mut self, body: &mut Body, cx: &mut Context<'_>) -> Poll<Filled> {
         while !body.is_end_stream() {
-            match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+            let frame = match ready!(Pin::new(&mut *body).poll_frame(cx)) {
                 None => break,
-                Some(Err(error)) => return Poll::Ready(Err(error)),
-                Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.push(data),
-                    Err(frame) => return Poll::Ready(Ok(frame.into_trailers().ok())),
-                },
+                Some(Err(error)) => return Poll::Ready(Filled::Broken(error)),
+                Some(Ok(frame)) => frame,
+            };
+            match frame.into_data() {
+                Ok(data) if data.len() > self.most => return Poll::Ready(Filled::Over(data)),
+                Ok(data) => self.push(data),
+                Err(frame) => return Poll::Ready(Filled::Whole(frame.into_trailers().ok())),
             }
         }
-        Poll::Ready(Ok(None))
+        Poll::Ready(Filled::Whole(None))
     }
 
     fn push(&mut self, data: Bytes) {
+        self.most -= data.len();
         if self.first.is_none() && self.rest.is_empty() {
             self.first = Some(data);
             return;
@@ -51,8 +68,10 @@ impl Buffer {
         self.rest.extend_from_slice(&data);
     }
 
-    pub(super) fn finish(self) -> Bytes {
-        self.first.unwrap_or_else(|| self.rest.freeze())
+    /// What was read.
+    pub(super) fn take(&mut self) -> Bytes {
+        let first = self.first.take();
+        first.unwrap_or_else(|| std::mem::take(&mut self.rest).freeze())
     }
 }
 
@@ -69,14 +88,28 @@ struct State {
     kept: Vec<u8>,
     most: usize,
     end: End,
-    /// Who waits for the next frame.
-    wakers: Wakers,
+    wakers: Arc<Wakers>,
+    /// Left for the reader by the drain.
+    trailers: Option<HeaderMap>,
 }
 
+/// Who waits for the next frame. The body wakes both: the one that polled it last may have lost
+/// interest.
 #[derive(Default)]
 struct Wakers {
-    reader: Option<Waker>,
-    drain: Option<Waker>,
+    reader: Mutex<Option<Waker>>,
+    drain: Mutex<Option<Waker>>,
+}
+
+impl Wake for Wakers {
+    fn wake(self: Arc<Self>) {
+        for waker in [&self.reader, &self.drain] {
+            let waker = waker.lock().take();
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
 }
 
 enum End {
@@ -125,7 +158,8 @@ impl Tee {
             kept: Vec::new(),
             most,
             end: End::Open,
-            wakers: Wakers::default(),
+            wakers: Arc::default(),
+            trailers: None,
         };
         let tee = Self(Arc::new(Mutex::new(state)));
         let reader = Reader {
@@ -146,7 +180,12 @@ impl Tee {
         let mut state = self.0.lock();
         loop {
             match &state.end {
-                End::Open => drop(ready!(state.poll_more(Side::Drain, cx))),
+                End::Open => {
+                    let frame = ready!(state.poll_more(Side::Drain, cx));
+                    if let Some(Ok(trailers)) = frame.map(Frame::into_trailers) {
+                        state.trailers = Some(trailers);
+                    }
+                }
                 End::Whole(bytes) => return Poll::Ready(Ok(bytes.clone())),
                 End::TooLarge => return Poll::Ready(Err(Unkept::TooLarge)),
                 &End::Failed { over_limit, .. } => {
@@ -160,14 +199,13 @@ impl Tee {
 impl State {
     /// Takes the next frame of the body and keeps its data; `None` at any kind of end.
     fn poll_more(&mut self, side: Side, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
-        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            let waker = match side {
-                Side::Reader => &mut self.wakers.reader,
-                Side::Drain => &mut self.wakers.drain,
-            };
-            *waker = Some(cx.waker().clone());
-            return Poll::Pending;
+        let waker = match side {
+            Side::Reader => &self.wakers.reader,
+            Side::Drain => &self.wakers.drain,
         };
+        *waker.lock() = Some(cx.waker().clone());
+        let both = Waker::from(Arc::clone(&self.wakers));
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(&mut Context::from_waker(&both)));
         let frame = match frame {
             Some(Ok(frame)) => frame
                 .data_ref()
@@ -185,8 +223,7 @@ impl State {
                 None
             }
         };
-        let Wakers { reader, drain } = std::mem::take(&mut self.wakers);
-        reader.into_iter().chain(drain).for_each(Waker::wake);
+        both.wake();
         Poll::Ready(frame)
     }
 
@@ -218,12 +255,13 @@ struct Reader {
 
 impl http_body::Body for Reader {
     type Data = Bytes;
-    type Error = axum::Error;
+    // Not wrapped again, so that extractors find what they look for in it.
+    type Error = BoxError;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let this = &mut *self;
         let mut state = this.tee.0.lock();
         // What the drain has read already.
@@ -243,11 +281,9 @@ impl http_body::Body for Reader {
             return Poll::Ready(Some(Ok(frame)));
         }
         Poll::Ready(match &mut state.end {
-            End::Open | End::Whole(_) => None,
-            End::TooLarge => Some(Err(axum::Error::new(
-                "the body is larger than `max_request_bytes`",
-            ))),
-            End::Failed { error, .. } => error.take().map(Err),
+            End::Open | End::Whole(_) => state.trailers.take().map(|it| Ok(Frame::trailers(it))),
+            End::TooLarge => Some(Err("the body is larger than `max_request_bytes`".into())),
+            End::Failed { error, .. } => error.take().map(|error| Err(error.into_inner())),
         })
     }
 
@@ -255,16 +291,6 @@ impl http_body::Body for Reader {
         match self.length {
             Some(length) => SizeHint::with_exact(length.saturating_sub(self.at as u64)),
             None => SizeHint::new(),
-        }
-    }
-}
-
-impl Drop for Reader {
-    /// The drain may rely on a wake-up that this side was registered for.
-    fn drop(&mut self) {
-        let drain = self.tee.0.lock().wakers.drain.take();
-        if let Some(waker) = drain {
-            waker.wake();
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use axum::{
     extract::{MatchedPath, OriginalUri, Request},
-    http::{HeaderValue, header, request::Parts},
+    http::{HeaderValue, Uri, header, request::Parts},
     response::Response,
 };
 use bytes::Bytes;
@@ -23,9 +23,11 @@ pub(super) struct Call {
     pub(super) runtime: Shared<Inner>,
     pub(super) context: Option<IdempotencyContext>,
     pub(super) body: Bytes,
+    /// How much of the body is kept.
+    pub(super) most: usize,
     scope: Scope,
     identified: Result<Found, Box<Response>>,
-    target: SmallVec<[u8; 64]>,
+    target: Target,
     form: Option<HeaderValue>,
 }
 
@@ -44,21 +46,20 @@ impl Call {
             for value in parts.headers.get_all(name) {
                 scope.push(Part::HeaderValue, value.as_bytes());
             }
+            // HTTP/2 sends the host as part of the target (RFC 9113, section 8.3.1).
+            if name == header::HOST
+                && !parts.headers.contains_key(name)
+                && let Some(host) = parts.uri.authority()
+            {
+                scope.push(Part::HeaderValue, host.as_str().as_bytes());
+            }
         }
-        let target = parts
-            .extensions
-            .get::<OriginalUri>()
-            .map_or(&parts.uri, |original| &original.0);
+        let target = target(parts);
         match parts.extensions.get::<MatchedPath>() {
             Some(route) => scope.place(Part::Route, route.as_str().as_bytes()),
             // A fallback: the concrete path is all there is.
-            None => scope.place(Part::Path, target.path().as_bytes()),
+            None => scope.place(Part::Path, path_of(&target)),
         }
-        let target = match target.path_and_query() {
-            Some(target) => target.as_str(),
-            None => target.path(),
-        };
-        let target = SmallVec::from_slice(target.as_bytes());
         let identified = runtime.caller.identify(parts, &mut scope).map_err(Box::new);
         let form = parts
             .headers
@@ -71,6 +72,7 @@ impl Call {
             runtime,
             context,
             body: Bytes::new(),
+            most: 0,
             scope,
             identified,
             target,
@@ -113,6 +115,34 @@ impl Call {
             request,
         })
     }
+}
+
+type Target = SmallVec<[u8; 64]>;
+
+/// Path and query as the client sent them, and as the handler sees them where a nested router or a
+/// layer has changed them.
+fn target(parts: &Parts) -> Target {
+    let original = parts.extensions.get::<OriginalUri>();
+    let original = original.map_or(&parts.uri, |original| &original.0);
+    let mut target = Target::from_slice(path_and_query(original));
+    if path_and_query(original) != path_and_query(&parts.uri) {
+        target.push(b'\n');
+        target.extend_from_slice(path_and_query(&parts.uri));
+    }
+    target
+}
+
+fn path_and_query(uri: &Uri) -> &[u8] {
+    uri.path_and_query()
+        .map_or(b"/", |target| target.as_str().as_bytes())
+}
+
+/// A target without its query.
+fn path_of(target: &[u8]) -> &[u8] {
+    target
+        .split(|&byte| byte == b'?')
+        .next()
+        .unwrap_or_default()
 }
 
 /// A request that can be claimed.

@@ -14,9 +14,8 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body::{Body as _, Frame};
-use http_body_util::{BodyExt, Full};
 
-use super::body::Buffer;
+use super::body::{Buffer, Filled};
 use crate::{
     fingerprint::Fingerprint,
     metrics,
@@ -36,7 +35,7 @@ pub(super) fn capture(
     let reason = match body.size_hint().exact() {
         None => "unknown_length",
         Some(length) if length > most as u64 => "too_large",
-        Some(_) => return Capture::new(parts, body, fingerprint).start(),
+        Some(_) => return Capture::new(parts, body, fingerprint, most).start(),
     };
     let record = marker(&parts, fingerprint, reason);
     Step::Now((record, Response::from_parts(parts, body)))
@@ -56,15 +55,12 @@ struct Capture {
     fingerprint: Fingerprint,
 }
 
-/// The end of a body: its trailers, or what broke it off.
-type End = Result<Option<HeaderMap>, axum::Error>;
-
 impl Capture {
-    fn new(parts: Parts, body: Body, fingerprint: Fingerprint) -> Self {
+    fn new(parts: Parts, body: Body, fingerprint: Fingerprint, most: usize) -> Self {
         Self {
             parts,
             body,
-            buffer: Buffer::default(),
+            buffer: Buffer::of(most),
             fingerprint,
         }
     }
@@ -80,52 +76,38 @@ impl Capture {
         }
     }
 
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Filled> {
         self.buffer.poll_fill(&mut self.body, cx)
     }
 
-    fn finish(self, end: End) -> (Record, Response) {
-        let bytes = self.buffer.finish();
+    fn finish(mut self, filled: Filled) -> (Record, Response) {
+        let bytes = self.buffer.take();
         let (parts, fingerprint) = (self.parts, self.fingerprint);
-        match end {
-            Ok(None) => {
-                // An exact copy: a slice would keep the whole buffer it is part of.
-                let stored = RecordBody::Stored(Bytes::copy_from_slice(&bytes));
-                let record = Record::new(fingerprint, parts.status, kept(&parts.headers), stored);
-                (record, Response::from_parts(parts, Body::from(bytes)))
-            }
-            // Trailers are no part of a record.
-            Ok(Some(trailers)) => {
-                let record = marker(&parts, fingerprint, "unknown_length");
-                let body = Full::new(bytes).with_trailers(async { Some(Ok(trailers)) });
-                (record, Response::from_parts(parts, Body::new(body)))
-            }
-            // The first client sees what it would have seen: a body that breaks off.
-            Err(error) => {
-                let record = marker(&parts, fingerprint, "unknown_length");
-                let body = Body::new(Broken {
-                    bytes: Some(bytes),
-                    error: Some(error),
-                });
-                (record, Response::from_parts(parts, body))
-            }
+        if let Filled::Whole(None) = filled {
+            // An exact copy: a slice would keep the whole buffer it is part of.
+            let stored = RecordBody::Stored(Bytes::copy_from_slice(&bytes));
+            let record = Record::new(fingerprint, parts.status, kept(&parts.headers), stored);
+            return (record, Response::from_parts(parts, Body::from(bytes)));
         }
+        // The first client sees what it would have seen.
+        let (reason, rest) = match filled {
+            // Trailers are no part of a record.
+            Filled::Whole(trailers) => ("unknown_length", Rest::Trailers(trailers)),
+            Filled::Over(data) => ("too_large", Rest::More(Some(data), self.body)),
+            Filled::Broken(error) => ("unknown_length", Rest::Error(Some(error))),
+        };
+        let record = marker(&parts, fingerprint, reason);
+        let body = Body::new(Read {
+            bytes: Some(bytes),
+            rest,
+        });
+        (record, Response::from_parts(parts, body))
     }
 }
 
 /// The headers that a replay sends again: all but those of one connection, one client or one moment.
 fn kept(headers: &HeaderMap) -> Box<[(HeaderName, HeaderValue)]> {
-    let named = headers
-        .get(header::CONNECTION)
-        .and_then(|value| value.to_str().ok());
-    let keep = |name: &HeaderName| {
-        !is_transient(name)
-            && named.is_none_or(|named| {
-                !named
-                    .split(',')
-                    .any(|other| name.as_str().eq_ignore_ascii_case(other.trim()))
-            })
-    };
+    let keep = |name: &HeaderName| !is_transient(name) && !is_named_by_connection(headers, name);
     let mut kept = Vec::with_capacity(headers.keys().filter(|name| keep(name)).count());
     kept.extend(
         headers
@@ -134,6 +116,17 @@ fn kept(headers: &HeaderMap) -> Box<[(HeaderName, HeaderValue)]> {
             .map(|(name, value)| (name.clone(), value.clone())),
     );
     kept.into_boxed_slice()
+}
+
+/// Of one connection because a line of `Connection` says so.
+fn is_named_by_connection(headers: &HeaderMap, name: &HeaderName) -> bool {
+    let lines = headers.get_all(header::CONNECTION).iter();
+    let mut names = lines.flat_map(|line| line.as_bytes().split(|&byte| byte == b','));
+    names.any(|other| {
+        other
+            .trim_ascii()
+            .eq_ignore_ascii_case(name.as_str().as_bytes())
+    })
 }
 
 fn is_transient(name: &HeaderName) -> bool {
@@ -158,23 +151,36 @@ fn is_transient(name: &HeaderName) -> bool {
     .contains(name)
 }
 
-/// A body that failed, as far as it came.
-struct Broken {
+/// A body that has been read in part: what was read, then the rest.
+struct Read {
     bytes: Option<Bytes>,
-    error: Option<axum::Error>,
+    rest: Rest,
 }
 
-impl http_body::Body for Broken {
+enum Rest {
+    Trailers(Option<HeaderMap>),
+    Error(Option<axum::Error>),
+    More(Option<Bytes>, Body),
+}
+
+impl http_body::Body for Read {
     type Data = Bytes;
     type Error = axum::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
-        _: &mut Context<'_>,
+        cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Poll::Ready(match self.bytes.take() {
-            Some(bytes) => Some(Ok(Frame::data(bytes))),
-            None => self.error.take().map(Err),
+        if let Some(bytes) = self.bytes.take() {
+            return Poll::Ready(Some(Ok(Frame::data(bytes))));
+        }
+        Poll::Ready(match &mut self.rest {
+            Rest::Trailers(trailers) => trailers
+                .take()
+                .map(|trailers| Ok(Frame::trailers(trailers))),
+            Rest::Error(error) => error.take().map(Err),
+            Rest::More(data @ Some(_), _) => data.take().map(|data| Ok(Frame::data(data))),
+            Rest::More(None, body) => return Pin::new(body).poll_frame(cx),
         })
     }
 }

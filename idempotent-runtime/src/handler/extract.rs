@@ -2,7 +2,7 @@
 
 use std::{
     fmt,
-    future::Future,
+    future::{self, Future},
     marker::PhantomData,
     ops::Deref,
     pin::Pin,
@@ -17,12 +17,14 @@ use axum::{
 };
 use bytes::Bytes;
 use http_body::Body as _;
+use http_body_util::{BodyExt, Full};
 use pin_project_lite::pin_project;
 
 use super::{
-    body::{Buffer, Tee, Unkept, is_over_limit},
+    body::{Buffer, Filled, Tee, Unkept, is_over_limit},
     call::{Call, no_runtime},
     context::asked,
+    limit,
     problem::Problem,
 };
 use crate::{
@@ -147,7 +149,7 @@ where
 
 /// Up to this length, and known, a body is read before the handler's extractor sees it, which then
 /// applies its own limit.
-const SMALL: u64 = 64 * 1024;
+const SMALL: usize = 64 * 1024;
 
 enum Opened {
     Plain(Request, Key),
@@ -158,10 +160,9 @@ enum Opened {
 
 /// A request whose body is being read.
 struct Reading {
-    parts: Option<Parts>,
+    head: Option<(Parts, Box<Call>)>,
     body: Body,
     buffer: Buffer,
-    call: Option<Box<Call>>,
 }
 
 #[inline]
@@ -192,24 +193,27 @@ fn open_keyed(request: Request, runtime: Option<Shared<Inner>>) -> Opened {
     };
     let most = runtime.settings.max_request_bytes;
     let (mut parts, body) = request.into_parts();
-    let call = match Call::read(runtime, &mut parts) {
+    let mut call = match Call::read(runtime, &mut parts) {
         Ok(call) => call,
         Err(response) => return Opened::Refused(response),
     };
-    let small = u64::try_from(most).map_or(SMALL, |most| most.min(SMALL));
-    match body.size_hint().exact() {
-        Some(length) if length <= small => Opened::Small(Reading {
-            parts: Some(parts),
+    let length = body.size_hint().exact();
+    let small = SMALL.min(most);
+    if length.is_some_and(|length| length <= small as u64) {
+        return Opened::Small(Reading {
+            head: Some((parts, call)),
             body,
-            buffer: Buffer::default(),
-            call: Some(call),
-        }),
-        Some(length) if length > most as u64 => Opened::Refused(too_large(&call)),
-        _ => {
-            let (body, tee) = Tee::new(body, most);
-            Opened::Large(Request::from_parts(parts, body), call, tee)
-        }
+            buffer: Buffer::of(small),
+        });
     }
+    let (request, most) = limit::most(Request::from_parts(parts, body), most);
+    call.most = most;
+    if length.is_some_and(|length| length > most as u64) {
+        return Opened::Refused(too_large(&call));
+    }
+    let (parts, body) = request.into_parts();
+    let (body, tee) = Tee::new(body, most);
+    Opened::Large(Request::from_parts(parts, body), call, tee)
 }
 
 /// Methods that change nothing (RFC 9110, section 9.2.1).
@@ -221,8 +225,7 @@ fn is_safe(method: &Method) -> bool {
 }
 
 fn too_large(call: &Call) -> Response {
-    let most = call.runtime.settings.max_request_bytes;
-    Problem::BodyTooLarge { most }.response(Some(&call.runtime))
+    Problem::BodyTooLarge { most: call.most }.response(Some(&call.runtime))
 }
 
 /// A body that failed: over a limit of a layer around the handler, or broken off.
@@ -252,18 +255,26 @@ impl Call {
 impl Reading {
     #[inline(never)]
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(Request, Box<Call>), Response>> {
-        let read = ready!(self.buffer.poll_fill(&mut self.body, cx));
-        let (Some(parts), Some(mut call)) = (self.parts.take(), self.call.take()) else {
+        let filled = ready!(self.buffer.poll_fill(&mut self.body, cx));
+        let Some((parts, mut call)) = self.head.take() else {
             return Poll::Pending;
         };
-        if let Err(error) = read {
-            return Poll::Ready(Err(unreadable(is_over_limit(&error), &call)));
-        }
-        call.body = std::mem::take(&mut self.buffer).finish();
-        Poll::Ready(Ok((
-            Request::from_parts(parts, Body::from(call.body.clone())),
-            call,
-        )))
+        let trailers = match filled {
+            Filled::Whole(trailers) => trailers,
+            Filled::Over(_) => return Poll::Ready(Err(unreadable(true, &call))),
+            Filled::Broken(error) => {
+                return Poll::Ready(Err(unreadable(is_over_limit(&error), &call)));
+            }
+        };
+        call.body = self.buffer.take();
+        let body = match trailers {
+            None => Body::from(call.body.clone()),
+            Some(_) => {
+                let body = Full::new(call.body.clone());
+                Body::new(body.with_trailers(future::ready(trailers.map(Ok))))
+            }
+        };
+        Poll::Ready(Ok((Request::from_parts(parts, body), call)))
     }
 }
 

@@ -27,6 +27,8 @@ mod problem;
 
 mod context;
 
+mod limit;
+
 mod options;
 
 #[doc(hidden)]

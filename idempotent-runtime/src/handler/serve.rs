@@ -101,7 +101,9 @@ impl Running {
         let Serving {
             runtime, options, ..
         } = &self.serving;
-        let (parts, body) = response.into_parts();
+        let (mut parts, body) = response.into_parts();
+        // A mark that the handler passes on from another service says nothing of this run.
+        parts.headers.remove(&runtime.settings.replay_header);
         // Before anything of the user's own looks at it: a verdict that panics frees no key.
         self.lease.answered(&parts);
         let verdict = match options.verdict {

@@ -44,6 +44,7 @@ impl Table {
         let mut headers = record.headers.iter();
         let location = headers.find(|(name, _)| *name == header::LOCATION);
         let location = location.map(|(_, value)| value.clone());
+        metrics::unreplayable("too_large");
         let marker = Arc::new(Record::marker(record.fingerprint, record.status, location));
         let size = cost::of(&marker);
         (marker, size)
