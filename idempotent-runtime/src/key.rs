@@ -229,12 +229,17 @@ fn is_plain(bytes: &[u8]) -> bool {
 /// A token, as clients send it that do not know of structured fields. Parameters are ignored.
 fn bare(raw: &[u8]) -> Result<Cow<'_, [u8]>, Malformed> {
     let end = raw.iter().position(|&byte| byte == b';');
-    let (token, rest) = raw.split_at_checked(end.unwrap_or(raw.len())).unwrap_or_default();
+    let (token, rest) = raw
+        .split_at_checked(end.unwrap_or(raw.len()))
+        .unwrap_or_default();
     let token = token.trim_ascii_end();
     if !token.iter().all(|&byte| is_printable(byte)) {
         return Err(NOT_PRINTABLE);
     }
-    if token.iter().any(|&byte| matches!(byte, b' ' | b',' | b'"' | b'\\')) {
+    if token
+        .iter()
+        .any(|&byte| matches!(byte, b' ' | b',' | b'"' | b'\\'))
+    {
         return Err(NOT_A_TOKEN);
     }
     parameters(rest)?;

@@ -269,9 +269,9 @@ impl Reading {
         call.body = self.buffer.take();
         let body = match trailers {
             None => Body::from(call.body.clone()),
-            Some(_) => {
+            Some(trailers) => {
                 let body = Full::new(call.body.clone());
-                Body::new(body.with_trailers(future::ready(trailers.map(Ok))))
+                Body::new(body.with_trailers(future::ready(Some(Ok(trailers)))))
             }
         };
         Poll::Ready(Ok((Request::from_parts(parts, body), call)))
