@@ -7,9 +7,11 @@ use std::{
 
 use tokio::{sync::Notify, time};
 
+use crate::shared::Apart;
+
 pub(super) struct Capacity {
     most: usize,
-    taken: AtomicUsize,
+    taken: Apart<AtomicUsize>,
     /// What is no run, or not yet, and must end before a shutdown all the same: requests that wait
     /// for their claim, and reports that nobody waits for.
     pending: AtomicUsize,
@@ -20,7 +22,7 @@ impl Capacity {
     pub(super) fn new(most: usize) -> Self {
         Self {
             most,
-            taken: AtomicUsize::new(0),
+            taken: Apart::default(),
             pending: AtomicUsize::new(0),
             idle: Notify::new(),
         }

@@ -107,7 +107,10 @@ impl Capture {
 
 /// The headers that a replay sends again: all but those of one connection, one client or one moment.
 fn kept(headers: &HeaderMap) -> Box<[(HeaderName, HeaderValue)]> {
-    let keep = |name: &HeaderName| !is_transient(name) && !is_named_by_connection(headers, name);
+    let connection = headers.contains_key(header::CONNECTION);
+    let keep = |name: &HeaderName| {
+        !is_transient(name) && !(connection && is_named_by_connection(headers, name))
+    };
     let mut kept = Vec::with_capacity(headers.keys().filter(|name| keep(name)).count());
     kept.extend(
         headers

@@ -214,14 +214,17 @@ impl Store for MemoryStore {
         let (record, size) = table.fitting(record);
         let now = table.now();
         let mut stripe = table.stripe(key);
-        if let Some(stored) = stripe.record(key, || now) {
+        let claim = stripe.remove_claim(key);
+        // Where a claim stood, no record does.
+        if claim.is_none()
+            && let Some(stored) = stripe.record(key, || now)
+        {
             return Step::Now(Ok(if stored.token == token {
                 CompleteOutcome::Stored
             } else {
                 CompleteOutcome::Completed(Arc::clone(&stored.record))
             }));
         }
-        let claim = stripe.remove_claim(key);
         let stored = Stored {
             key: *key,
             token,

@@ -13,6 +13,7 @@ use crate::{
     clock::{self, Instant},
     key::StorageKey,
     metrics,
+    shared::Apart,
 };
 
 /// How many stripes there are: one for each value of a key's last byte.
@@ -29,7 +30,7 @@ pub(super) struct Table {
     stripes: Box<[Mutex<Stripe>]>,
     /// When the oldest record of each stripe was made, to find the oldest of all without locks.
     oldest: Box<[AtomicU64; STRIPES]>,
-    bytes: AtomicUsize,
+    bytes: Apart<AtomicUsize>,
     pub(super) max_bytes: AtomicUsize,
     pub(super) refuses: AtomicBool,
     /// A task sweeps.
@@ -44,7 +45,7 @@ impl Table {
         Self {
             stripes: (0..STRIPES).map(|_| Mutex::new(Stripe::new())).collect(),
             oldest: Box::new(array::from_fn(|_| AtomicU64::new(u64::MAX))),
-            bytes: AtomicUsize::new(0),
+            bytes: Apart::default(),
             max_bytes: AtomicUsize::new(max_bytes),
             refuses: AtomicBool::new(false),
             sweeping: AtomicBool::new(false),
