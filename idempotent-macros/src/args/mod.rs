@@ -18,7 +18,7 @@ const OPTIONS: [(&str, &str); 10] = [
     ("retention", "retention = \"24h\""),
     ("wait", "wait = \"5s\""),
     ("lease", "lease = \"30s\""),
-    ("on_store_failure", "on_store_failure = \"open\""),
+    ("on_store_failure", "on_store_failure = \"closed\""),
     ("verdict", "verdict = path::to::function"),
     ("ignore", "ignore(\"/pointer\")"),
     ("crate", "crate = path::to::idempotent_runtime"),

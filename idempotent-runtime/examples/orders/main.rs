@@ -102,7 +102,7 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
 async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
     TcpListener::bind(address).await.map_err(|error| {
         let advice = if error.kind() == io::ErrorKind::AddrInUse {
-            "; another program listens there: choose another port, such as `--listen 127.0.0.1:3001`, or any free one with `--listen 127.0.0.1:0`"
+            "; another program listens there: choose another port with `cargo run --release --example orders -- --listen 127.0.0.1:3001`, or any free one with `127.0.0.1:0`"
         } else {
             ""
         };
