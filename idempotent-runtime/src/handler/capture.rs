@@ -109,7 +109,8 @@ impl Capture {
 fn kept(headers: &HeaderMap) -> Box<[(HeaderName, HeaderValue)]> {
     let connection = headers.contains_key(header::CONNECTION);
     let keep = |name: &HeaderName| {
-        !is_transient(name) && !(connection && is_named_by_connection(headers, name))
+        let of_connection = connection && is_named_by_connection(headers, name);
+        !of_connection && !is_transient(name)
     };
     let mut kept = Vec::with_capacity(headers.keys().filter(|name| keep(name)).count());
     kept.extend(
