@@ -7,7 +7,7 @@ use idempotent_runtime::{
 };
 
 #[tokio::test(start_paused = true)]
-async fn memory() {
+async fn b011_memory_by_the_same_contract() {
     testing::contract(async || MemoryStore::new()).await;
     testing::contract(async || MemoryStore::new().when_full(WhenFull::Refuse)).await;
 }
@@ -18,7 +18,7 @@ async fn memory_in_real_time_on_threads() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn leased() {
+async fn b011_leased_by_the_same_contract() {
     testing::contract(async || LeasedStore::new()).await;
 }
 

@@ -28,7 +28,11 @@ async fn work(State(runs): State<Runs>, body: String) -> (StatusCode, String) {
 
 /// An instance of its own: runtime, router and handle to the store.
 fn instance(store: impl Store, runs: &Runs) -> Router {
-    let settings = Settings::default().lease(Duration::from_secs(2));
+    instance_with(store, runs, Duration::from_secs(2))
+}
+
+fn instance_with(store: impl Store, runs: &Runs, lease: Duration) -> Router {
+    let settings = Settings::default().lease(lease);
     let builder = IdempotencyRuntime::builder()
         .caller(Caller::shared())
         .settings(settings);
@@ -117,4 +121,40 @@ async fn b018_an_instance_that_dies_frees_its_key_after_the_lease() {
     );
     assert_eq!((runs.count(), early.body == late.body), (2, true));
     assert!(began.elapsed() <= millis(6000), "{:?}", began.elapsed());
+}
+
+/// Answers 500 after two seconds.
+#[idempotent]
+async fn fail_late(State(runs): State<Runs>, _body: String) -> StatusCode {
+    let _ = runs.add();
+    sleep(millis(2000)).await;
+    StatusCode::INTERNAL_SERVER_ERROR
+}
+
+/// A's lease lapses, B takes over, then A fails and releases: that frees nothing of B's.
+#[tokio::test(start_paused = true)]
+async fn b008_a_release_frees_only_its_own_claim() {
+    let runs = Runs::default();
+    let store = LeasedStore::new();
+    let builder = IdempotencyRuntime::builder().caller(Caller::shared());
+    let a = builder
+        .settings(Settings::default().lease(Duration::from_secs(1)))
+        .store(store.clone())
+        .build()
+        .unwrap();
+    let a = Router::new()
+        .route("/", post(fail_late))
+        .with_state(runs.clone())
+        .layer(Extension(a));
+    let others = instance_with(store, &runs, Duration::from_secs(30));
+    let began = Instant::now();
+    let a = spawn(&a, "k", "2000");
+    sleep_until(began + millis(1500)).await;
+    let b = spawn(&others, "k", "2000");
+    sleep_until(began + millis(2200)).await;
+    assert_eq!(a.await.unwrap().outcome(), (500, false));
+    let c = spawn(&others, "k", "2000");
+    let (b, c) = (b.await.unwrap(), c.await.unwrap());
+    assert_eq!((b.outcome(), c.outcome()), ((201, false), (201, true)));
+    assert_eq!((runs.count(), b.body), (2, c.body));
 }
