@@ -55,6 +55,13 @@ impl Record {
         }
     }
 
+    /// Where the response says that its result is.
+    pub(crate) fn location(&self) -> Option<&HeaderValue> {
+        let mut headers = self.headers.iter();
+        let found = headers.find(|(name, _)| name == header::LOCATION);
+        found.map(|(_, value)| value)
+    }
+
     /// The note that a run took effect, without its response.
     pub(crate) fn marker(
         fingerprint: Fingerprint,

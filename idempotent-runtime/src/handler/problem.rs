@@ -115,11 +115,7 @@ impl Problem<'_> {
         let mut location = None;
         if let Self::ResponseUnavailable(record) = self {
             body.original_status = Some(record.status.as_u16());
-            location = record
-                .headers
-                .iter()
-                .find(|(name, _)| name == header::LOCATION)
-                .map(|(_, value)| value.clone());
+            location = record.location().cloned();
         }
         let mut response = Response::new(Body::from(serde_json::to_vec(&body).unwrap_or_default()));
         *response.status_mut() = status;

@@ -5,8 +5,6 @@ use std::{
     time::Duration,
 };
 
-use axum::http::header;
-
 use super::{
     cost,
     stripe::Stripe,
@@ -41,9 +39,7 @@ impl Table {
         if fits {
             return (record, size);
         }
-        let mut headers = record.headers.iter();
-        let location = headers.find(|(name, _)| *name == header::LOCATION);
-        let location = location.map(|(_, value)| value.clone());
+        let location = record.location().cloned();
         metrics::unreplayable("too_large");
         let marker = Arc::new(Record::marker(record.fingerprint, record.status, location));
         let size = cost::of(&marker);
