@@ -81,7 +81,7 @@ pub fn stands(store: &impl Store, key: &StorageKey) -> Option<Arc<Record>> {
     let token = Token::unique();
     match now(store.claim(key, claim(token))) {
         ClaimOutcome::Completed(record) => Some(record),
-        ClaimOutcome::InProgress { .. } => None,
+        ClaimOutcome::InProgress { .. } | ClaimOutcome::Lapsed { .. } => None,
         ClaimOutcome::Claimed => {
             now(store.release(key, token));
             None

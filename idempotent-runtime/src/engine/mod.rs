@@ -121,6 +121,8 @@ pub(crate) enum Refusal {
     Reused,
     /// Another attempt still runs.
     InFlight,
+    /// Another attempt has run, and nobody knows how that ended.
+    OutcomeUnknown,
     /// The store failed, and the handler asks for the guarantee.
     Unavailable,
     /// What stands at the key cannot be read or compared.
@@ -223,6 +225,10 @@ impl Request {
                 Some(refusal) => Look::Refuse(refusal),
                 None => Look::Busy { lease_left },
             },
+            Ok(ClaimOutcome::Lapsed { fingerprint }) => {
+                let refusal = self.compare(fingerprint);
+                Look::Refuse(refusal.unwrap_or(Refusal::OutcomeUnknown))
+            }
             Err(error) => self.without_store(&error, seen),
         }
     }

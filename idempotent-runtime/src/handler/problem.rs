@@ -18,6 +18,7 @@ pub(super) enum Problem<'a> {
     KeyMalformed(&'static str),
     KeyReused,
     InFlight,
+    OutcomeUnknown,
     ResponseUnavailable(&'a Record),
     CallerUnidentified,
     RuntimeMissing,
@@ -40,6 +41,7 @@ impl Problem<'_> {
             Self::KeyMalformed(_) => ("key-malformed", "Idempotency key malformed"),
             Self::KeyReused => ("key-reused", "Idempotency key reused"),
             Self::InFlight => ("in-flight", "Request in flight"),
+            Self::OutcomeUnknown => ("outcome-unknown", "Outcome unknown"),
             Self::ResponseUnavailable(_) => ("response-unavailable", "Response unavailable"),
             Self::CallerUnidentified => ("caller-unidentified", "Caller unidentified"),
             Self::RuntimeMissing => ("runtime-missing", "Idempotency runtime missing"),
@@ -59,7 +61,9 @@ impl Problem<'_> {
                 StatusCode::BAD_REQUEST
             }
             Self::KeyReused => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::InFlight | Self::ResponseUnavailable(_) => StatusCode::CONFLICT,
+            Self::InFlight | Self::OutcomeUnknown | Self::ResponseUnavailable(_) => {
+                StatusCode::CONFLICT
+            }
             Self::CallerUnidentified | Self::RuntimeMissing => StatusCode::INTERNAL_SERVER_ERROR,
             Self::StoreUnavailable | Self::RecordUnreadable | Self::Overloaded => {
                 StatusCode::SERVICE_UNAVAILABLE
@@ -82,6 +86,7 @@ impl Problem<'_> {
             Self::KeyMalformed(why) => format!("The `{header}` header {why}."),
             Self::KeyReused => "This key was used with another request: send a new key with a new request, and the same path, query and body with a retry.".to_owned(),
             Self::InFlight => "A request with this key is still being processed: retry it with the same key.".to_owned(),
+            Self::OutcomeUnknown => "This request was being processed when the service lost sight of it, and it may have taken effect: do not send it again under another key; look its result up.".to_owned(),
             Self::ResponseUnavailable(_) => "This request has been processed, but its response was not stored: do not send it again; look its result up.".to_owned(),
             Self::CallerUnidentified => "The service cannot tell whose key this is. The request was not processed.".to_owned(),
             Self::RuntimeMissing => "The service is not set up for requests with a key. The request was not processed.".to_owned(),
@@ -155,6 +160,10 @@ pub(super) fn refuse(refusal: Refusal, runtime: &Inner) -> Response {
         Refusal::InFlight => {
             metrics::conflict("in_flight");
             Problem::InFlight
+        }
+        Refusal::OutcomeUnknown => {
+            metrics::conflict("outcome_unknown");
+            Problem::OutcomeUnknown
         }
         Refusal::Unavailable => Problem::StoreUnavailable,
         Refusal::Unreadable => Problem::RecordUnreadable,

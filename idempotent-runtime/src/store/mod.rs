@@ -19,7 +19,9 @@
 //! 3. **Renew** prolongs its own claim and puts it back where nothing stands; never over another's
 //!    claim or a record.
 //! 4. **Release** frees its own claim, and only that. It returns a record that stands.
-//! 5. What is expired is absent, whether or not it has been purged.
+//! 5. What is expired is absent, whether or not it has been purged; but a claim that asks to be
+//!    [kept](Claim::kept) stands on as [lapsed](ClaimOutcome::Lapsed) after its lease, and is no
+//!    other's to take.
 //!
 //! Rule 2 is why a completion compares no token with the claim: the handler has taken effect, and
 //! whoever holds the claim by now must learn of it rather than run on unseen.
@@ -148,17 +150,29 @@ pub struct Claim {
     pub fingerprint: Fingerprint,
     /// How long the claim stands without being renewed. An embedded store ignores it.
     pub lease: Duration,
+    /// How long it is kept once its lease is over, as [lapsed](ClaimOutcome::Lapsed): for handlers
+    /// that must not run again when nobody knows how their run ended. Zero: it is gone with its
+    /// lease. Only a [leased](Level::Leased) store heeds it.
+    pub kept: Duration,
 }
 
 impl Claim {
-    /// A claim of these parts.
+    /// A claim of these parts, gone with its lease.
     #[must_use]
     pub const fn new(token: Token, fingerprint: Fingerprint, lease: Duration) -> Self {
         Self {
             token,
             fingerprint,
             lease,
+            kept: Duration::ZERO,
         }
+    }
+
+    /// The claim, [kept](Self::kept) this long after its lease.
+    #[must_use]
+    pub const fn kept(mut self, kept: Duration) -> Self {
+        self.kept = kept;
+        self
     }
 }
 
@@ -175,6 +189,12 @@ pub enum ClaimOutcome {
         fingerprint: Fingerprint,
         /// How long its claim stands if nobody renews it; `None` in an embedded store.
         lease_left: Option<Duration>,
+    },
+    /// Another request's claim whose lease is over, [kept](Claim::kept) because nobody knows how its
+    /// run ended. Its holder can still renew, complete or release it.
+    Lapsed {
+        /// The request that ran.
+        fingerprint: Fingerprint,
     },
 }
 
@@ -243,6 +263,14 @@ impl<S: Store + ?Sized> Store for Arc<S> {
     fn watch(&self, key: &StorageKey) -> Option<BoxFuture<()>> {
         (**self).watch(key)
     }
+
+    fn probe(&self) -> Step<Result<(), StoreError>> {
+        (**self).probe()
+    }
+
+    fn never_fails(&self) -> bool {
+        (**self).never_fails()
+    }
 }
 
 /// How strong a store's claims are, which is what `testing::contract` asks for.
@@ -272,8 +300,8 @@ pub trait Store: Send + Sync + 'static {
     /// handler only on [`ClaimOutcome::Claimed`].
     fn claim(&self, key: &StorageKey, claim: Claim) -> Step<Result<ClaimOutcome, StoreError>>;
 
-    /// In progress by this token, or absent → in progress for another lease. The engine does
-    /// not send it yet; a store that passes the contract is ready for when it does.
+    /// In progress by this token, or absent → in progress for another lease. Sent at a third of
+    /// the lease while the handler runs.
     fn renew(&self, key: &StorageKey, claim: Claim) -> Step<Result<RenewOutcome, StoreError>>;
 
     /// Absent, or in progress by anybody → completed, kept for `retention`. Sent once the handler
@@ -299,5 +327,21 @@ pub trait Store: Send + Sync + 'static {
     fn watch(&self, key: &StorageKey) -> Option<BoxFuture<()>> {
         let _ = key;
         None
+    }
+
+    /// Whether the store can be used again, asked from time to time after a command has failed as
+    /// [unavailable](StoreErrorKind::Unavailable) and before the next one is sent. A store behind a
+    /// connection opens a fresh one for it, and keeps that in place of the old one: a connection on
+    /// which nothing arrives any more does not say so.
+    ///
+    /// As provided it always agrees, so that the next command finds out.
+    fn probe(&self) -> Step<Result<(), StoreError>> {
+        Step::Now(Ok(()))
+    }
+
+    /// Whether no command ever fails as [unavailable](StoreErrorKind::Unavailable), as in a table in
+    /// this process. Nothing is kept then for the time in which a store cannot be reached.
+    fn never_fails(&self) -> bool {
+        false
     }
 }

@@ -32,11 +32,19 @@ pub enum Operation {
     Complete,
     /// [`Store::release`].
     Release,
+    /// [`Store::probe`].
+    Probe,
 }
 
 impl Operation {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Claim, Self::Renew, Self::Complete, Self::Release];
+    pub const ALL: [Self; 5] = [
+        Self::Claim,
+        Self::Renew,
+        Self::Complete,
+        Self::Release,
+        Self::Probe,
+    ];
 }
 
 /// What goes wrong with a command.
@@ -266,6 +274,10 @@ impl<S: Store> Store for Faulty<S> {
             return None;
         }
         self.store.watch(key)
+    }
+
+    fn probe(&self) -> Step<Answer<()>> {
+        self.send(Operation::Probe, Store::probe)
     }
 }
 

@@ -45,7 +45,10 @@ struct Slot {
 }
 
 enum Holds {
-    Claim(Fingerprint),
+    Claim {
+        fingerprint: Fingerprint,
+        lapses: Option<Instant>,
+    },
     Record(Arc<Record>),
 }
 
@@ -55,7 +58,7 @@ enum Stands {
     Claim {
         own: bool,
         fingerprint: Fingerprint,
-        ends: Option<Instant>,
+        lapses: Option<Instant>,
     },
     Record {
         own: bool,
@@ -89,10 +92,13 @@ impl LeasedStore {
             Some(slot) => {
                 let own = slot.token == token;
                 match &slot.holds {
-                    Holds::Claim(fingerprint) => Stands::Claim {
+                    Holds::Claim {
+                        fingerprint,
+                        lapses,
+                    } => Stands::Claim {
                         own,
                         fingerprint: *fingerprint,
-                        ends: slot.ends,
+                        lapses: *lapses,
                     },
                     Holds::Record(record) => Stands::Record {
                         own,
@@ -106,10 +112,14 @@ impl LeasedStore {
 }
 
 fn claimed(claim: Claim) -> Slot {
+    let lapses = clock::now().checked_add(claim.lease);
     Slot {
         token: claim.token,
-        ends: clock::now().checked_add(claim.lease),
-        holds: Holds::Claim(claim.fingerprint),
+        ends: lapses.and_then(|lapses| lapses.checked_add(claim.kept)),
+        holds: Holds::Claim {
+            fingerprint: claim.fingerprint,
+            lapses,
+        },
     }
 }
 
@@ -128,10 +138,13 @@ impl Store for LeasedStore {
             Stands::Claim {
                 own: false,
                 fingerprint,
-                ends,
-            } => ClaimOutcome::InProgress {
-                fingerprint,
-                lease_left: Some(ends.map_or(Duration::MAX, |ends| ends - clock::now())),
+                lapses,
+            } => match lapses.map(|lapses| lapses.saturating_duration_since(clock::now())) {
+                Some(Duration::ZERO) => ClaimOutcome::Lapsed { fingerprint },
+                lease_left => ClaimOutcome::InProgress {
+                    fingerprint,
+                    lease_left: Some(lease_left.unwrap_or(Duration::MAX)),
+                },
             },
             Stands::Record { record, .. } => ClaimOutcome::Completed(record),
         }))

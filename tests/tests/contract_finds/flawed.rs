@@ -38,6 +38,7 @@ struct Inner {
 struct Slot {
     token: Token,
     since: Instant,
+    lapses: Option<Instant>,
     ends: Option<Instant>,
     holds: Holds,
     waiters: Arc<Notify>,
@@ -131,6 +132,7 @@ impl Inner {
         let slot = Slot {
             token,
             since: now,
+            lapses: None,
             ends: lasts.and_then(|lasts| now.checked_add(lasts)),
             holds,
             waiters: waiters.unwrap_or_default(),
@@ -149,7 +151,16 @@ impl Inner {
             true => Some(claim.lease / 4),
             false => Some(claim.lease),
         };
-        self.put(key, claim.token, Holds::Claim(claim.fingerprint), lease);
+        let kept = match claim.kept {
+            _ if self.is(Flaw::KeepsNothing) => Duration::ZERO,
+            _ if self.is(Flaw::KeepsWithoutEnd) => claim.kept * 10,
+            _ => claim.kept,
+        };
+        let lasts = lease.map(|lease| lease.saturating_add(kept));
+        self.put(key, claim.token, Holds::Claim(claim.fingerprint), lasts);
+        if let Some(slot) = self.slots.lock().get_mut(key) {
+            slot.lapses = lease.and_then(|lease| slot.since.checked_add(lease));
+        }
     }
 
     fn wake(&self, slot: &Slot, missed: &[Flaw]) {
@@ -192,6 +203,10 @@ impl Inner {
             Some(Holds::Claim(held)) if !self.is(Flaw::TellsTheAsker) => *held,
             _ => claim.fingerprint,
         };
+        let lapses = found.and_then(|slot| slot.lapses);
+        if lapses.is_some_and(|lapses| lapses <= Instant::now()) {
+            return ClaimOutcome::Lapsed { fingerprint };
+        }
         ClaimOutcome::InProgress {
             fingerprint,
             lease_left: lease_left.filter(|_| !self.is(Flaw::HidesTheLease)),
@@ -314,6 +329,10 @@ impl Inner {
                 self.slots.lock().remove(key);
             }
             return ReleaseOutcome::Completed(Arc::clone(record));
+        }
+        let lapsed = slot.lapses.is_some_and(|lapses| lapses <= Instant::now());
+        if self.is(Flaw::KeepsFromItsHolder) && lapsed {
+            return ReleaseOutcome::NotHeld;
         }
         if slot.token != token && !self.is(Flaw::ReleaseIgnoresTheToken) {
             return ReleaseOutcome::NotHeld;

@@ -279,4 +279,8 @@ impl Store for MemoryStore {
         // Made under the lock: from here on every notification reaches it, polled or not.
         Some(Box::pin(waiters.notified_owned()))
     }
+
+    fn never_fails(&self) -> bool {
+        true
+    }
 }

@@ -180,6 +180,7 @@ impl Bench {
                 Ok(())
             }
             ClaimOutcome::InProgress { .. }
+            | ClaimOutcome::Lapsed { .. }
             | ClaimOutcome::Claimed
             | ClaimOutcome::Completed(_) => {
                 let wanted = ClaimOutcome::InProgress {
@@ -243,6 +244,7 @@ impl Outcome for ClaimOutcome {
             Self::InProgress { fingerprint, .. } => {
                 format!("InProgress {{ {} }}", short(fingerprint))
             }
+            Self::Lapsed { fingerprint } => format!("Lapsed {{ {} }}", short(fingerprint)),
         }
     }
 }

@@ -34,7 +34,9 @@ async fn meets(bench: &Bench, b: &Party, whose: &str) -> Checked {
     bench.claim(&Party::same()).await?;
     match bench.claim(b).await? {
         ClaimOutcome::InProgress { .. } => Ok(()),
-        found @ (ClaimOutcome::Claimed | ClaimOutcome::Completed(_)) => broken(format!(
+        found @ (ClaimOutcome::Claimed
+        | ClaimOutcome::Lapsed { .. }
+        | ClaimOutcome::Completed(_)) => broken(format!(
             "a claim where {whose} has a claim: the store answered {}, the rule wants InProgress",
             found.words()
         )),
@@ -95,6 +97,7 @@ async fn tells_how_long_the_lease_stands(bench: Bench) -> Checked {
             ..
         } if !embedded && !left.is_zero() && left <= LONG => Ok(()),
         found @ (ClaimOutcome::InProgress { .. }
+        | ClaimOutcome::Lapsed { .. }
         | ClaimOutcome::Claimed
         | ClaimOutcome::Completed(_)) => {
             let wanted = if embedded {

@@ -1,6 +1,6 @@
 //! When a claim lapses: with its lease, measured by nobody else's, and never in one process.
 
-use super::bench::{Bench, Checked, Outcome as _, Party, until, within};
+use super::bench::{Bench, Checked, Outcome as _, Party, answer, until, within};
 use crate::{
     clock::{self, Instant},
     store::{ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome},
@@ -17,6 +17,9 @@ super::check_list! { "lease":
     LEASED lapsed_can_still_be_completed,
     LAPSING lapsed_has_nothing_to_release,
     LEASED lapsed_and_taken_is_lost,
+    LEASED lapsed_and_kept_is_nobody_elses,
+    LEASED lapsed_and_kept_is_still_its_holders,
+    LEASED lapsed_and_kept_is_gone_in_the_end,
 }
 
 /// Claims for one unit. When the claim was sent, and when it was answered.
@@ -142,4 +145,81 @@ async fn lapsed_and_taken_is_lost(bench: Bench) -> Checked {
     let stored = bench.complete(&a).await?;
     let situation = "a completion of a claim that another has taken over";
     stored.must_be(situation, &CompleteOutcome::Displaced)
+}
+
+/// A claim whose lease is over and which is kept for so many percent of a unit. When it was
+/// answered.
+async fn kept(bench: &Bench, a: &Party, percent: u32) -> Result<Instant, super::Failure> {
+    let claim = a.claim(bench.unit).kept(bench.unit * percent / 100);
+    let found = answer("claim", bench.store.claim(&bench.key, claim)).await?;
+    found.must_be("a claim on an empty key", &ClaimOutcome::Claimed)?;
+    let answered = clock::now();
+    for party in [Party::same(), Party::other()] {
+        let found = bench.claim(&party).await?;
+        bench.must_be_held("in its lease, a claim that is kept", &found, a)?;
+    }
+    within(bench.unit, answered)?;
+    until(answered, bench.unit, 120).await;
+    Ok(answered)
+}
+
+const FOR_LONG: u32 = 100_000;
+
+async fn lapsed_and_kept_is_nobody_elses(bench: Bench) -> Checked {
+    let a = Party::same();
+    kept(&bench, &a, FOR_LONG).await?;
+    for b in [Party::same(), Party::other()] {
+        let found = bench.claim(&b).await?;
+        let situation = "a claim where another's is kept after its lease";
+        let wanted = ClaimOutcome::Lapsed {
+            fingerprint: a.fingerprint,
+        };
+        found.must_be(situation, &wanted)?;
+        let renewed = bench.renew(&b).await?;
+        let situation = "a renewal where another's claim is kept";
+        renewed.must_be(situation, &RenewOutcome::Lost)?;
+        let released = bench.release(&b).await?;
+        let situation = "a release where another's claim is kept";
+        released.must_be(situation, &ReleaseOutcome::NotHeld)?;
+    }
+    let b = Party::same();
+    let stored = bench.complete(&b).await?;
+    let situation = "a completion where another's claim is kept";
+    stored.must_be(situation, &CompleteOutcome::Displaced)?;
+    bench
+        .stands("after a completion over a kept claim", &b)
+        .await
+}
+
+async fn lapsed_and_kept_is_still_its_holders(bench: Bench) -> Checked {
+    let a = Party::same();
+    kept(&bench, &a, FOR_LONG).await?;
+    let renewed = bench.renew(&a).await?;
+    let situation = "a renewal of its own claim, kept after its lease";
+    renewed.must_be(situation, &RenewOutcome::Renewed)?;
+    bench.is_held("after a kept claim was renewed", &a).await?;
+
+    let released = bench.elsewhere();
+    kept(&released, &a, FOR_LONG).await?;
+    let outcome = released.release(&a).await?;
+    let situation = "a release of its own claim, kept after its lease";
+    outcome.must_be(situation, &ReleaseOutcome::Released)?;
+    released.is_free("after a kept claim was released").await?;
+
+    let completed = bench.elsewhere();
+    kept(&completed, &a, FOR_LONG).await?;
+    let stored = completed.complete(&a).await?;
+    let situation = "a completion of its own claim, kept after its lease";
+    stored.must_be(situation, &CompleteOutcome::Stored)?;
+    completed
+        .stands("after a kept claim was completed", &a)
+        .await
+}
+
+async fn lapsed_and_kept_is_gone_in_the_end(bench: Bench) -> Checked {
+    let answered = kept(&bench, &Party::same(), 50).await?;
+    until(answered, bench.unit, 180).await;
+    bench
+        .is_free("a claim after another's was kept as long as it asked")
+        .await
 }

@@ -38,7 +38,9 @@ async fn comes_back(bench: &Bench, what: &str, record: Record) -> Checked {
     )?;
     let found = match bench.claim(&Party::same()).await? {
         ClaimOutcome::Completed(found) => found,
-        other @ (ClaimOutcome::Claimed | ClaimOutcome::InProgress { .. }) => {
+        other @ (ClaimOutcome::Claimed
+        | ClaimOutcome::InProgress { .. }
+        | ClaimOutcome::Lapsed { .. }) => {
             let wanted = ClaimOutcome::Completed(Arc::clone(&a.record));
             return other.must_be(
                 &format!("a claim where a record with {what} stands"),
