@@ -154,6 +154,9 @@ pub mod testing;
 
 pub mod store;
 
+#[cfg(feature = "redis")]
+mod connection;
+
 mod caller;
 mod record;
 
