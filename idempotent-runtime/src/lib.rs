@@ -176,6 +176,8 @@ mod clock;
 
 pub use idempotent_macros::{idempotent, non_idempotent};
 
+#[cfg(feature = "redis")]
+pub use self::store::RedisStore;
 pub use self::{
     caller::{Caller, Subject},
     error::{Error, ErrorKind},

@@ -32,8 +32,7 @@ use tokio::sync::watch;
 
 pub(crate) use self::{
     fault::{Fault, Opening},
-    link::{Given, Link},
-    open::Pushes,
+    link::Link,
     server::Server,
 };
 use crate::error::{Error, ErrorKind, StoreError};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use redis::{AsyncConnectionConfig, Client, ProtocolVersion, PushInfo};
-use tokio::{sync::mpsc::UnboundedSender, time};
+use redis::{AsyncConnectionConfig, Client, ProtocolVersion};
+use tokio::time;
 
 use super::{fault::Opening, link::Link};
 
@@ -14,8 +14,12 @@ pub(super) const RESPONSE: Duration = Duration::from_secs(61);
 /// How many commands wait for the connection's task, before the next one waits to be one of them.
 const QUEUE: usize = 1024;
 
-/// Receives what a server sends unasked.
-pub(crate) type Pushes = UnboundedSender<PushInfo>;
+pub(super) fn config() -> AsyncConnectionConfig {
+    AsyncConnectionConfig::new()
+        .set_connection_timeout(Some(OPENING))
+        .set_response_timeout(Some(RESPONSE))
+        .set_pipeline_buffer_size(QUEUE)
+}
 
 pub(super) async fn within<T>(
     limit: Duration,
@@ -28,20 +32,13 @@ pub(super) async fn within<T>(
 pub(super) async fn open_one(
     client: &Client,
     protocol: ProtocolVersion,
-    pushes: Option<Pushes>,
+    config: &AsyncConnectionConfig,
 ) -> Result<Link, Opening> {
     let info = client.get_connection_info().clone();
     let settings = info.redis_settings().clone().set_protocol(protocol);
     let client = Client::open(info.set_redis_settings(settings))?;
-    let mut config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(OPENING))
-        .set_response_timeout(Some(RESPONSE))
-        .set_pipeline_buffer_size(QUEUE);
-    if let Some(pushes) = pushes {
-        config = config.set_push_sender(pushes);
-    }
     let link = client
-        .get_multiplexed_async_connection_with_config(&config)
+        .get_multiplexed_async_connection_with_config(config)
         .await?;
     Ok(Link::One(link))
 }

@@ -8,7 +8,12 @@ use std::fmt;
 use redis::{Client, ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisResult, Value};
 use tokio::task::JoinSet;
 
-use super::{fault::Opening, handshake, link::Link, open::open_one};
+use super::{
+    fault::Opening,
+    handshake,
+    link::Link,
+    open::{config, open_one},
+};
 
 /// Servers that sentinels watch over.
 pub(crate) struct Watched {
@@ -67,7 +72,7 @@ async fn find(sentinel: ConnectionInfo, master: String) -> Result<Client, Openin
         _ => ConnectionAddr::Tcp(host, port),
     };
     let client = Client::open(sentinel.set_addr(address))?;
-    let mut link = open_one(&client, ProtocolVersion::RESP2, None).await?;
+    let mut link = open_one(&client, ProtocolVersion::RESP2, &config()).await?;
     let role: RedisResult<Value> = redis::cmd("ROLE").query_async(&mut link).await;
     handshake::must_be_master(role)?;
     Ok(client)
@@ -79,10 +84,10 @@ async fn open(sentinel: &ConnectionInfo) -> Result<Link, Opening> {
     // A sentinel has no databases.
     let own = of_master.clone().set_db(0);
     let client = Client::open(sentinel.clone().set_redis_settings(own))?;
-    match open_one(&client, ProtocolVersion::RESP2, None).await {
+    match open_one(&client, ProtocolVersion::RESP2, &config()).await {
         Err(Opening::Unusable(_)) if of_master.password().is_some() => {
             let without = sentinel.clone().set_redis_settings(Default::default());
-            open_one(&Client::open(without)?, ProtocolVersion::RESP2, None).await
+            open_one(&Client::open(without)?, ProtocolVersion::RESP2, &config()).await
         }
         opened => opened,
     }

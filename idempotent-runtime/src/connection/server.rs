@@ -4,13 +4,14 @@ use std::{fmt, time::Duration};
 
 use redis::{
     Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
+    aio::AsyncPushSender,
     cluster::{ClusterClient, ClusterClientBuilder},
 };
 
 use super::{
     fault::Opening,
     link::{Given, Link},
-    open::{OPENING, Pushes, RESPONSE, open_one, within},
+    open::{OPENING, RESPONSE, config, open_one, within},
     sentinel::Watched,
 };
 use crate::error::{Error, ErrorKind};
@@ -72,10 +73,10 @@ impl Server {
     /// A fresh connection, which speaks RESP2.
     pub(super) async fn open(&self) -> Result<Link, Opening> {
         match self {
-            Self::One(client) => open_one(client, ProtocolVersion::RESP2, None).await,
+            Self::One(client) => open_one(client, ProtocolVersion::RESP2, &config()).await,
             Self::Watched(watched) => {
                 let master = within(OPENING, watched.find()).await?;
-                open_one(&master, ProtocolVersion::RESP2, None).await
+                open_one(&master, ProtocolVersion::RESP2, &config()).await
             }
             Self::Cluster { client, .. } => {
                 let open = async {
@@ -90,7 +91,10 @@ impl Server {
 
     /// A fresh connection that is sent what the server has to say unasked (RESP3); `None` where
     /// there is no one server to say it.
-    pub(crate) async fn open_for_pushes(&self, pushes: Pushes) -> Option<Result<Link, Opening>> {
+    pub(crate) async fn open_for_pushes(
+        &self,
+        pushes: impl AsyncPushSender,
+    ) -> Option<Result<Link, Opening>> {
         let master;
         let client = match self {
             Self::One(client) => client,
@@ -103,7 +107,8 @@ impl Server {
             },
             Self::Cluster { .. } | Self::Given(_) => return None,
         };
-        Some(open_one(client, ProtocolVersion::RESP3, Some(pushes)).await)
+        let config = config().set_push_sender(pushes);
+        Some(open_one(client, ProtocolVersion::RESP3, &config).await)
     }
 
     /// Whether there is one server that can say something unasked.
