@@ -10,6 +10,7 @@
 pub mod example;
 pub mod http;
 pub mod model;
+pub mod proxy;
 pub mod replay;
 pub mod source;
 pub mod store;
