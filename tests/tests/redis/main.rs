@@ -1,0 +1,3 @@
+//! The Redis store, on servers of its own.
+
+mod servers;
