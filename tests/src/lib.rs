@@ -10,6 +10,8 @@
 pub mod example;
 pub mod http;
 pub mod model;
+pub mod proxy;
+pub mod redis;
 pub mod replay;
 pub mod source;
 pub mod store;
