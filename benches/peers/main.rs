@@ -40,8 +40,8 @@ const ROUNDS: usize = 61;
 const REQUESTS: u64 = 1024;
 /// Requests are built this many at a time, outside of the clock, so that they are warm.
 const CHUNK: u64 = 32;
-/// Keys that replays come for.
-const KNOWN: u64 = 64;
+/// Keys that replays come for: so many that no two requests in flight have the same.
+const KNOWN: u64 = REQUESTS;
 
 /// Which key requests carry.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -22,7 +22,8 @@ pub(crate) async fn report(redis: &str) {
     ] {
         let (replica, redis) = (replica.clone(), redis.to_owned());
         // The driver is a task, as a connection is.
-        let driver = tokio::task::spawn(async move { drive(&replica, &redis, path, requests).await });
+        let driver =
+            tokio::task::spawn(async move { drive(&replica, &redis, path, requests).await });
         let (first, replay) = driver.await.expect("the driver does not panic");
         println!("RATIO first_vs_ping{suffix} {first:.2}");
         println!("RATIO replay_vs_ping{suffix} {replay:.2}");

@@ -13,8 +13,8 @@ const ROUNDS: usize = 31;
 const IN_FLIGHT: usize = 32;
 /// Requests of one mode in one round, for each that is in flight.
 const REQUESTS: usize = 64;
-/// Keys that replays come for.
-const KNOWN: u64 = 64;
+/// Keys that replays come for: so many that no two requests in flight have the same.
+const KNOWN: u64 = (IN_FLIGHT * REQUESTS) as u64;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Mode {
@@ -61,7 +61,11 @@ async fn measure(replica: &Replica, mode: Mode) -> Duration {
     }
     let spent = start.elapsed();
     let ran = usize::try_from(replica.runs() - before).expect("it fits");
-    let expected = if mode == Mode::Replay { 0 } else { IN_FLIGHT * REQUESTS };
+    let expected = if mode == Mode::Replay {
+        0
+    } else {
+        IN_FLIGHT * REQUESTS
+    };
     assert_eq!(ran, expected);
     spent
 }

@@ -26,6 +26,8 @@ use tower::ServiceExt as _;
 #[derive(Default)]
 pub(crate) struct Seen {
     pub(crate) runs: AtomicU64,
+    /// How many slow ones have begun.
+    pub(crate) begun: AtomicU64,
     /// When the last slow one was over.
     pub(crate) ended: Mutex<Option<Instant>>,
 }
@@ -87,6 +89,7 @@ async fn slow(
     Path(millis): Path<u64>,
     _: Json<CreateOrder>,
 ) -> StatusCode {
+    seen.begun.fetch_add(1, Ordering::Relaxed);
     tokio::time::sleep(Duration::from_millis(millis)).await;
     seen.runs.fetch_add(1, Ordering::Relaxed);
     *seen.ended.lock() = Some(Instant::now());
