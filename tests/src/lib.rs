@@ -11,6 +11,7 @@ pub mod example;
 pub mod http;
 pub mod model;
 pub mod replay;
+pub mod replica;
 pub mod source;
 pub mod store;
 
