@@ -221,9 +221,27 @@ async fn a_report_ends_with_the_retention() {
     assert_eq!(one.send("/", "x").await.outcome(), (201, false));
     assert_eq!(one.runtime.health().await.pending_reports, 1);
     sleep(millis(25 * 60 * 60 * 1000)).await;
+    let reported = one.link.seen(Operation::Complete);
     one.link.heal();
     sleep(millis(2000)).await;
     assert_eq!(one.runtime.health().await.pending_reports, 0);
+    assert_eq!(one.link.seen(Operation::Complete), reported);
     assert_eq!(two.send("/", "x").await.outcome(), (201, false));
     assert_eq!(world.runs.count(), 2);
+}
+
+/// A record that is stored late ends when it would have.
+#[tokio::test(start_paused = true)]
+async fn a_late_report_leaves_what_is_left_of_the_retention() {
+    let world = World::default();
+    let (one, two) = (world.replica(), world.replica());
+    one.link.down(Fault::Fail);
+    assert_eq!(one.send("/", "x").await.outcome(), (201, false));
+    let hours = async |n: u64| sleep(millis(n * 60 * 60 * 1000)).await;
+    hours(20).await;
+    one.link.heal();
+    hours(3).await;
+    assert_eq!(two.send("/", "x").await.outcome(), (201, true));
+    hours(1).await;
+    assert_eq!(two.send("/", "x").await.outcome(), (201, false));
 }
