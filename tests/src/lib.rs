@@ -9,6 +9,7 @@
 
 pub mod example;
 pub mod http;
+pub mod log;
 pub mod model;
 pub mod proxy;
 pub mod redis;
