@@ -12,46 +12,50 @@ use idempotent_runtime::{
 use idempotent_tests::{redis::RedisServer, store::HOUR};
 
 /// The namespace of all tests here.
-pub const NAMESPACE: &str = "tests";
+pub(crate) const NAMESPACE: &str = "tests";
 
 /// A store on this server.
-pub async fn store(server: &RedisServer) -> RedisStore {
+pub(crate) async fn store(server: &RedisServer) -> RedisStore {
     store_at(&server.url()).await
 }
 
 /// A store at this address.
-pub async fn store_at(url: &str) -> RedisStore {
+pub(crate) async fn store_at(url: &str) -> RedisStore {
     let store = RedisStore::connect(url, NAMESPACE).await;
     store.expect("the server can be used or is not there")
 }
 
 /// What the key is called on the server.
-pub fn stored(key: &StorageKey) -> String {
+pub(crate) fn stored(key: &StorageKey) -> String {
     format!("{NAMESPACE}:{{{key}}}")
 }
 
 /// The four commands, awaited.
-pub struct Client<'a> {
-    pub store: &'a RedisStore,
-    pub key: StorageKey,
+pub(crate) struct Client<'a> {
+    pub(crate) store: &'a RedisStore,
+    pub(crate) key: StorageKey,
 }
 
-pub type Answer<T> = Result<T, StoreError>;
+pub(crate) type Answer<T> = Result<T, StoreError>;
 
 impl Client<'_> {
-    pub async fn claim(&self, claim: Claim) -> Answer<ClaimOutcome> {
+    pub(crate) async fn claim(&self, claim: Claim) -> Answer<ClaimOutcome> {
         self.store.claim(&self.key, claim).answer().await
     }
 
-    pub async fn renew(&self, claim: Claim) -> Answer<RenewOutcome> {
+    pub(crate) async fn renew(&self, claim: Claim) -> Answer<RenewOutcome> {
         self.store.renew(&self.key, claim).answer().await
     }
 
-    pub async fn complete(&self, token: Token, record: Arc<Record>) -> Answer<CompleteOutcome> {
+    pub(crate) async fn complete(
+        &self,
+        token: Token,
+        record: Arc<Record>,
+    ) -> Answer<CompleteOutcome> {
         self.complete_for(token, record, HOUR).await
     }
 
-    pub async fn complete_for(
+    pub(crate) async fn complete_for(
         &self,
         token: Token,
         record: Arc<Record>,
@@ -61,14 +65,14 @@ impl Client<'_> {
         completed.answer().await
     }
 
-    pub async fn release(&self, token: Token) -> Answer<ReleaseOutcome> {
+    pub(crate) async fn release(&self, token: Token) -> Answer<ReleaseOutcome> {
         self.store.release(&self.key, token).answer().await
     }
 }
 
 /// The keys that stand on the server, each with its time to live in milliseconds; -1 for one
 /// without an end.
-pub fn keys(server: &RedisServer) -> Vec<(String, i64)> {
+pub(crate) fn keys(server: &RedisServer) -> Vec<(String, i64)> {
     let keys = server.cli(&["KEYS", "*"]);
     let keys = keys.lines().filter(|key| !key.is_empty());
     keys.map(|key| {
@@ -80,7 +84,7 @@ pub fn keys(server: &RedisServer) -> Vec<(String, i64)> {
 }
 
 /// Waits until it is so, for ten seconds at most.
-pub async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     for _ in 0..1000 {
         if so().await {
             return;

@@ -24,11 +24,11 @@ async fn give_up_at_random(store: &RedisStore, rounds: u64, pace: u32) {
     for n in 0..rounds {
         let key = key(n % 7);
         let (token, record) = (Token::unique(), record(40_000));
-        let _ = timeout(soon(n) * pace, store.claim(&key, claim(token)).answer()).await;
-        let _ = timeout(soon(n + 1) * pace, store.renew(&key, claim(token)).answer()).await;
+        drop(timeout(soon(n) * pace, store.claim(&key, claim(token)).answer()).await);
+        drop(timeout(soon(n + 1) * pace, store.renew(&key, claim(token)).answer()).await);
         let completed = store.complete(&key, token, record, HOUR).answer();
-        let _ = timeout(soon(n + 2) * pace, completed).await;
-        let _ = timeout(soon(n + 3) * pace, store.release(&key, token).answer()).await;
+        drop(timeout(soon(n + 2) * pace, completed).await);
+        drop(timeout(soon(n + 3) * pace, store.release(&key, token).answer()).await);
     }
 }
 

@@ -10,13 +10,15 @@ use std::{
 type Answer = dyn Fn(&[String]) -> Option<String> + Send + Sync;
 
 /// Listens until the process ends.
-pub struct Fake {
+pub(crate) struct Fake {
     port: u16,
 }
 
 impl Fake {
     /// Answers each command with what the test says, in RESP; otherwise as a master that is well.
-    pub fn start(answer: impl Fn(&[String]) -> Option<String> + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(
+        answer: impl Fn(&[String]) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         let answer: Arc<Answer> = Arc::new(answer);
@@ -30,20 +32,20 @@ impl Fake {
     }
 
     /// One whose `INFO server` has this line in it.
-    pub fn of_version(line: &'static str) -> Self {
+    pub(crate) fn of_version(line: &'static str) -> Self {
         Self::start(move |command| {
             let asked = command.join(" ").eq_ignore_ascii_case("info server");
             asked.then(|| bulk(&format!("# Server\r\n{line}\r\n")))
         })
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 }
 
 /// A string of RESP.
-pub fn bulk(text: &str) -> String {
+pub(crate) fn bulk(text: &str) -> String {
     format!("${}\r\n{text}\r\n", text.len())
 }
 
