@@ -9,7 +9,10 @@
 
 pub mod example;
 pub mod http;
+pub mod log;
 pub mod model;
+pub mod proxy;
+pub mod redis;
 pub mod replay;
 pub mod replica;
 pub mod source;
