@@ -1,10 +1,6 @@
 //! What a service promises whose replicas share a Redis: the known failures of others, over a real
 //! server and in real time. Tests are named by their number in our list.
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test fails by panicking, and owns its tasks"
-)]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod answer;
 mod claim;
