@@ -65,28 +65,34 @@ async fn a_clusters_old_connections_are_closed_by_a_probe() {
         };
         client.claim(claim(Token::unique())).await.expect("a claim");
     }
-    let ids = || -> Vec<String> {
-        let nodes = cluster.nodes().iter();
-        nodes
-            .flat_map(|node| {
-                let list = node.cli(&["CLIENT", "LIST", "TYPE", "NORMAL"]);
-                let port = node.port();
-                list.lines()
-                    .filter(|line| !line.contains("cmd=client|list"))
-                    .filter_map(|line| line.split(' ').next())
-                    .map(|id| format!("{port} {id}"))
-                    .collect::<Vec<_>>()
-            })
+    let closed = |node: &RedisServer| {
+        let stats = node.cli(&["INFO", "commandstats"]);
+        let calls = stats
+            .lines()
+            .find(|line| line.starts_with("cmdstat_client|kill:"));
+        calls.map(str::to_owned)
+    };
+    let links = |node: &RedisServer| -> Vec<String> {
+        let list = node.cli(&["CLIENT", "LIST", "TYPE", "NORMAL"]);
+        let others = list
+            .lines()
+            .filter(|line| !line.contains("cmd=client|list"));
+        others
+            .map(|line| line.split(" laddr").next().expect("an address").to_owned())
             .collect()
     };
-    let before = ids();
-    assert!(before.len() >= 3, "{before:?}");
+    let before: Vec<_> = cluster.nodes().iter().map(links).collect();
     store.probe().answer().await.expect("the cluster is there");
-    let after = ids();
-    assert!(
-        before.iter().all(|id| !after.contains(id)),
-        "{before:?} {after:?}"
-    );
+    for (node, before) in cluster.nodes().iter().zip(before) {
+        let calls = closed(node).expect("an old connection was closed");
+        assert!(calls.contains("calls=1,"), "{calls}");
+        assert!(calls.contains("failed_calls=0"), "{calls}");
+        let after = links(node);
+        assert!(
+            !before.is_empty() && before.iter().all(|link| !after.contains(link)),
+            "{before:?} {after:?}"
+        );
+    }
 }
 
 /// What an operator does to move a slot: its keys go over, and then both nodes are told.
