@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use idempotent_runtime::{
-    RedisStore, StorageKey,
+    ErrorKind, RedisStore, StorageKey,
     store::{ClaimOutcome, CompleteOutcome, RenewOutcome, Store as _, StoreErrorKind, Token},
 };
 use idempotent_tests::{
@@ -50,6 +50,41 @@ async fn a_cluster_loses_one_node_and_keeps_the_others() {
     until("the node is used again", async || {
         let found = timeout(Duration::from_secs(1), lost.claim(claim(Token::unique()))).await;
         matches!(found, Ok(Ok(_)))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn is_waited_for_where_it_is_not_there_and_refused_where_it_refuses() {
+    let mut cluster = RedisCluster::with(&["user app on >secret ~* +@all"]);
+    let with = |credentials: &str| {
+        let urls = cluster.urls();
+        let urls = urls
+            .iter()
+            .map(|url| url.replace("://", &format!("://{credentials}@")));
+        RedisStore::connect_cluster(urls.collect::<Vec<_>>(), NAMESPACE)
+    };
+    with("app:secret").await.expect("a store");
+    let error = with("app:wrong").await.expect_err("another password");
+    assert_eq!(error.kind(), ErrorKind::Store, "{error}");
+
+    let key = owned_by(&cluster, 0);
+    for node in cluster.nodes_mut() {
+        node.kill();
+    }
+    let store = store(&cluster).await;
+    let client = Client { store: &store, key };
+    let error = client
+        .claim(claim(Token::unique()))
+        .await
+        .expect_err("nobody is there");
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    for node in cluster.nodes_mut() {
+        node.restart();
+    }
+    until("the cluster is used", async || {
+        let claimed = timeout(Duration::from_secs(1), client.claim(claim(Token::unique())));
+        matches!(claimed.await, Ok(Ok(_)))
     })
     .await;
 }

@@ -30,14 +30,10 @@ async fn a_server_that_was_restarted_empty_takes_claims_back() {
         client(n).claim(claim(token)).await.expect("a claim");
     }
     server.restart_empty();
-    let renewed = match client(1).renew(claim(token)).await {
-        Ok(renewed) => renewed,
-        // The connection is found to be gone by the first command.
-        Err(_) => client(1)
-            .renew(claim(token))
-            .await
-            .expect("the next command connects"),
-    };
+    let renewed = client(1)
+        .renew(claim(token))
+        .await
+        .expect("it is opened again");
     assert_eq!(renewed, RenewOutcome::Restored);
     let completed = client(2)
         .complete(token, record(1))
