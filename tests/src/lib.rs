@@ -14,6 +14,7 @@ pub mod model;
 pub mod proxy;
 pub mod redis;
 pub mod replay;
+pub mod replica;
 pub mod source;
 pub mod store;
 
