@@ -166,7 +166,8 @@ impl RedisStore {
 
     async fn open(server: Server, namespace: &str) -> Result<Self, Error> {
         let namespace = Namespace::new(namespace)?;
-        let connection = Connection::new(server);
+        // Each command finds what it did itself before, by its token.
+        let connection = Connection::new(server).repeatable();
         connection.connect().await?;
         Ok(Self {
             watches: Watches::new(connection.clone()),
