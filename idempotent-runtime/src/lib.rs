@@ -154,6 +154,8 @@ pub mod testing;
 
 pub mod store;
 
+pub mod lock;
+
 mod caller;
 mod record;
 
@@ -166,6 +168,8 @@ mod settings;
 mod shared;
 
 mod metrics;
+
+mod step;
 
 mod error;
 

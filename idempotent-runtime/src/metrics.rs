@@ -14,6 +14,12 @@ pub(crate) enum Operation {
     Claim,
     Complete,
     Release,
+    /// Of the cache of a `LockedStore`.
+    Read,
+    /// Of the cache of a `LockedStore`.
+    Write,
+    /// Of a lock: taken, renewed or released.
+    Lock,
 }
 
 impl Operation {
@@ -22,6 +28,9 @@ impl Operation {
             Self::Claim => "claim",
             Self::Complete => "complete",
             Self::Release => "release",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Lock => "lock",
         }
     }
 }
@@ -75,7 +84,12 @@ pub(crate) fn describe() {
     // An alert on the increase of a counter sees nothing of one that begins at 1.
     drop(counter!("idempotency.double_effect"));
     drop(counter!("idempotency.evicted"));
-    for operation in [Operation::Claim, Operation::Complete, Operation::Release] {
+    begin_at_zero(&[Operation::Claim, Operation::Complete, Operation::Release]);
+}
+
+/// Shows the recorder that is installed by now that none of these has failed yet.
+pub(crate) fn begin_at_zero(operations: &[Operation]) {
+    for operation in operations {
         drop(counter!("idempotency.degraded", "operation" => operation.as_str()));
     }
 }

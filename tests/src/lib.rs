@@ -9,6 +9,8 @@
 
 pub mod example;
 pub mod http;
+pub mod locked;
+pub mod log;
 pub mod model;
 pub mod replay;
 pub mod source;
