@@ -156,6 +156,9 @@ pub mod store;
 
 pub mod lock;
 
+#[cfg(feature = "redis")]
+mod connection;
+
 mod caller;
 mod record;
 
@@ -177,6 +180,8 @@ mod clock;
 
 pub use idempotent_macros::{idempotent, non_idempotent};
 
+#[cfg(feature = "redis")]
+pub use self::store::RedisStore;
 pub use self::{
     caller::{Caller, Subject},
     error::{Error, ErrorKind},

@@ -1,7 +1,10 @@
-//! The example program `orders`, built and started as a user does.
+//! The example programs, built and started as a user does.
 
 use std::{
+    collections::HashMap,
+    fs::File,
     io::{BufRead, BufReader, Read},
+    path::Path,
     process::{Child, ChildStdout, Command, Output, Stdio},
     sync::LazyLock,
     time::Duration,
@@ -13,41 +16,41 @@ use serde_json::Value;
 /// The longest that anything is waited for that is bound to happen.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The program's file; building it is cargo's to skip where it is up to date.
-static BINARY: LazyLock<String> = LazyLock::new(|| {
+/// The programs' files by their names; building them is cargo's to skip where they are up to date.
+static BINARIES: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let built = Command::new(cargo)
         .args(["build", "--quiet", "--message-format", "json"])
-        .args(["--package", "idempotent-runtime", "--example", "orders"])
+        .args(["--package", "idempotent-runtime"])
+        .args(["--example", "orders", "--example", "storm"])
         .current_dir(crate::source::workspace())
         .stderr(Stdio::inherit())
         .output()
         .expect("cargo starts");
-    assert!(built.status.success(), "the example does not build");
+    assert!(built.status.success(), "the examples do not build");
     let messages = String::from_utf8(built.stdout).expect("messages in UTF-8");
-    let mut executables = messages.lines().rev().filter_map(|line| {
+    let executables = messages.lines().filter_map(|line| {
         let message: Value = serde_json::from_str(line).expect("a message in JSON");
-        message["executable"].as_str().map(str::to_owned)
+        let name = message["target"]["name"].as_str()?.to_owned();
+        Some((name, message["executable"].as_str()?.to_owned()))
     });
-    executables
-        .next()
-        .expect("an executable among the artifacts")
+    executables.collect()
 });
 
-/// Runs the program to its end.
+/// Runs a program to its end.
 ///
 /// # Panics
 ///
 /// Where it cannot be built or started.
 #[must_use]
-pub fn run(args: &[&str]) -> Output {
-    Command::new(&*BINARY)
+pub fn run(program: &str, args: &[&str]) -> Output {
+    Command::new(&BINARIES[program])
         .args(args)
         .output()
         .expect("the example starts")
 }
 
-/// The program, listening; killed when dropped.
+/// The program `orders`, listening; killed when dropped.
 #[derive(Debug)]
 pub struct Shop {
     child: Child,
@@ -65,9 +68,35 @@ impl Shop {
     /// Where it cannot be built or started, or ends before it listens.
     #[must_use]
     pub fn start() -> Self {
-        let mut child = Command::new(&*BINARY)
+        Self::with(&[])
+    }
+
+    /// Starts one on a free port with more arguments.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start).
+    #[must_use]
+    pub fn with(args: &[&str]) -> Self {
+        Self::launch(args, Stdio::inherit())
+    }
+
+    /// The same, with its log in a file.
+    ///
+    /// # Panics
+    ///
+    /// As [`start`](Self::start), or where the file cannot be made.
+    #[must_use]
+    pub fn logging(args: &[&str], log: &Path) -> Self {
+        Self::launch(args, File::create(log).expect("a file for the log").into())
+    }
+
+    fn launch(args: &[&str], stderr: Stdio) -> Self {
+        let mut child = Command::new(&BINARIES["orders"])
             .args(["--listen", "127.0.0.1:0"])
+            .args(args)
             .stdout(Stdio::piped())
+            .stderr(stderr)
             .spawn()
             .expect("the example starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
@@ -89,6 +118,12 @@ impl Shop {
             base,
             client,
         }
+    }
+
+    /// `http://` and where it listens.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.base
     }
 
     /// A POST with an idempotency key.

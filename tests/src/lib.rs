@@ -12,6 +12,8 @@ pub mod http;
 pub mod locked;
 pub mod log;
 pub mod model;
+pub mod proxy;
+pub mod redis;
 pub mod replay;
 pub mod source;
 pub mod store;

@@ -1,6 +1,6 @@
 //! The routes, and what their handlers share.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
     Router,
@@ -11,18 +11,22 @@ use axum::{
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::{
+    book::Book,
     caller,
-    orders::{self, Failures, Order},
+    orders::{self, Failures},
     resource::{self, Customer, Refund},
     table::Table,
 };
 
-/// The shop's data. In memory, like a database that forgets at a restart.
+/// The shop's data. In memory, like a database that forgets at a restart, but for an order book in
+/// a file.
 #[derive(Clone)]
 pub(crate) struct Shop(Arc<Tables>);
 
 pub(crate) struct Tables {
-    pub(crate) orders: Table<Order>,
+    /// This copy of the program, by its address.
+    pub(crate) copy: SocketAddr,
+    pub(crate) orders: Book,
     pub(crate) refunds: Table<Refund>,
     pub(crate) customers: Table<Customer>,
     pub(crate) failures: Failures,
@@ -36,9 +40,10 @@ impl std::ops::Deref for Shop {
     }
 }
 
-pub(crate) fn router(metrics: PrometheusHandle) -> Router {
+pub(crate) fn router(copy: SocketAddr, orders: Book, metrics: PrometheusHandle) -> Router {
     let shop = Shop(Arc::new(Tables {
-        orders: Table::default(),
+        copy,
+        orders,
         refunds: Table::default(),
         customers: Table::default(),
         failures: Failures::default(),

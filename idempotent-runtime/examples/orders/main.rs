@@ -11,6 +11,7 @@
 
 mod app;
 mod args;
+mod book;
 mod bounded;
 mod caller;
 mod demo;
@@ -21,12 +22,15 @@ mod table;
 
 use std::{error::Error, io, net::SocketAddr, process::ExitCode, time::Duration};
 
+#[cfg(feature = "redis")]
+use idempotent_runtime::RedisStore;
 use idempotent_runtime::{Caller, IdempotencyRuntime, MemoryStore};
 use metrics_exporter_prometheus::PrometheusBuilder;
 use tokio::{net::TcpListener, sync::oneshot};
 
 use self::{
     args::{Args, Store},
+    book::Book,
     signals::Signals,
 };
 
@@ -60,20 +64,25 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     // Before the runtime, which tells the recorder what its metrics mean.
     let metrics = PrometheusBuilder::new().install_recorder()?;
 
-    let store = match args.store {
-        Store::Memory => MemoryStore::new(),
-    };
     let runtime = IdempotencyRuntime::builder()
         .caller(Caller::subject().or(Caller::peer()))
-        .store(store)
-        .build()?;
+        .settings(args.settings);
+    let runtime = match args.store {
+        Store::Memory => runtime.store(MemoryStore::new()),
+        // One that cannot be reached yet is no error; the store comes back by itself.
+        #[cfg(feature = "redis")]
+        Store::Redis(url) => runtime.store(RedisStore::connect(&url, "orders-example").await?),
+    };
+    let runtime = runtime.build()?;
     // The handlers find the installed runtime by themselves; this copy is for the shutdown.
     runtime.install()?;
 
+    let orders = Book::open(args.rows.as_deref())?;
     let mut signals = Signals::listen()?;
     let listener = bind(args.listen).await?;
     let address = listener.local_addr()?;
-    let app = app::router(metrics).into_make_service_with_connect_info::<SocketAddr>();
+    let app =
+        app::router(address, orders, metrics).into_make_service_with_connect_info::<SocketAddr>();
 
     let (stop, asked_to_stop) = oneshot::channel::<()>();
     let serve = async {

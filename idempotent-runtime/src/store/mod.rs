@@ -93,12 +93,17 @@
 
 mod locked;
 
+#[cfg(feature = "redis")]
+mod redis;
+
 mod memory;
 
 mod codec;
 
 use std::{sync::Arc, time::Duration};
 
+#[cfg(feature = "redis")]
+pub use self::redis::RedisStore;
 pub use self::{
     locked::{Cache, LockedStore},
     memory::{MemoryStore, WhenFull},
