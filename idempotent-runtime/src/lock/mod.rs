@@ -42,6 +42,9 @@
 //! What must never happen twice needs more than a lock: a record of what was done, as a
 //! [`Store`](crate::store::Store) keeps it, or a unique constraint.
 
+#[cfg(feature = "redis")]
+mod redis;
+
 mod striped;
 
 mod in_process;
@@ -54,6 +57,8 @@ mod error;
 
 use std::{sync::Arc, time::Duration};
 
+#[cfg(feature = "redis")]
+pub use self::redis::RedisLock;
 pub use self::{
     error::LockError,
     guard::{Guard, Hold},

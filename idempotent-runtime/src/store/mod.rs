@@ -103,7 +103,7 @@ mod codec;
 use std::{sync::Arc, time::Duration};
 
 #[cfg(feature = "redis")]
-pub use self::redis::RedisStore;
+pub use self::{locked::RedisCache, redis::RedisStore};
 pub use self::{
     locked::{Cache, LockedStore},
     memory::{MemoryStore, WhenFull},

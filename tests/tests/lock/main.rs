@@ -11,6 +11,8 @@
 mod exclusion;
 mod guard;
 mod handler;
+mod redis;
+mod redis_store;
 mod store;
 mod striped;
 mod table;

@@ -1,5 +1,8 @@
 //! A cache and a lock, made a store.
 
+#[cfg(feature = "redis")]
+mod redis;
+
 mod protocol;
 
 mod cache;
@@ -13,6 +16,8 @@ use std::{
 };
 
 pub use self::cache::Cache;
+#[cfg(feature = "redis")]
+pub use self::redis::RedisCache;
 use self::{claims::Claims, protocol::Parts};
 use super::{
     BoxFuture, Claim, ClaimOutcome, CompleteOutcome, Level, ReleaseOutcome, RenewOutcome, Step,
