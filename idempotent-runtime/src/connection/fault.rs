@@ -135,7 +135,7 @@ fn hint(error: &RedisError) -> &'static str {
             " (this server is a replica; connect to the master, or through Sentinel)"
         }
         Some("NOREPLICAS") => " (fewer replicas than `min-replicas-to-write`)",
-        Some("NOPERM") => " (grant the user what the page of the Redis store lists)",
+        Some("NOPERM") => " (grant the user what the page of `RedisStore` lists)",
         Some("MOVED" | "ASK") => " (this is a cluster; connect to it as one)",
         _ => "",
     }

@@ -55,6 +55,9 @@ impl Server {
     /// The cluster of which these are some nodes.
     pub(crate) fn cluster<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self, Error> {
         let nodes = parse_all(urls)?;
+        for node in &nodes {
+            client(node.clone())?;
+        }
         let urls: Vec<_> = nodes.iter().map(|node| node.addr().to_string()).collect();
         let client = ClusterClientBuilder::new(nodes)
             .use_protocol(ProtocolVersion::RESP2)
@@ -145,11 +148,21 @@ fn client(info: ConnectionInfo) -> Result<Client, Error> {
         return Err(Error::new(
             ErrorKind::Configuration,
             format!(
-                "{address} cannot be connected to: turn on the feature `redis-rustls` or `redis-native-tls` for a `rediss://` URL"
+                "{address} cannot be connected to: turn on the feature `redis-rustls` for a `rediss://` URL"
             ),
         ));
     }
+    choose_cryptography();
     Client::open(info).map_err(|error| refused(&address, &error))
+}
+
+/// rustls takes the one of the process, which the application may have chosen already.
+fn choose_cryptography() {
+    #[cfg(feature = "redis-rustls")]
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Another thread may have been faster, which is as good.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
 }
 
 fn refused(what: &str, error: &redis::RedisError) -> Error {

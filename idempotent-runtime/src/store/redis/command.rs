@@ -20,6 +20,9 @@ use crate::{
 const ATTEMPTS: usize = 4;
 /// How long a record is kept beside its claim if nobody comes to put it in its place.
 const STAGED: Duration = Duration::from_secs(10);
+/// The longest value (redis.io/docs/latest/develop/data-types/strings); over it a server closes the
+/// connection.
+const LARGEST: usize = 512 << 20;
 
 fn lifetime(claim: &Claim) -> u64 {
     millis(claim.lease.saturating_add(claim.kept))
@@ -64,20 +67,22 @@ pub(super) async fn claim(
     }
     // Claims come and go at this key faster than they can be looked at.
     match last {
-        Some(fingerprint) => Ok(held(fingerprint, Duration::from_millis(1), Duration::ZERO)),
+        Some(fingerprint) => Ok(held(fingerprint, Duration::ZERO, Duration::ZERO)),
         None => Err(StoreError::unavailable(format!(
             "the claim at {key} in Redis changed hands {ATTEMPTS} times while it was renewed"
         ))),
     }
 }
 
+/// A claim that stands for so long; the last part of that, if it is kept, with its lease over.
 fn held(fingerprint: Fingerprint, left: Duration, kept: Duration) -> ClaimOutcome {
-    match left.checked_sub(kept) {
-        Some(lease_left) if !lease_left.is_zero() => ClaimOutcome::InProgress {
-            fingerprint,
-            lease_left: Some(lease_left),
-        },
-        Some(_) | None => ClaimOutcome::Lapsed { fingerprint },
+    let lease_left = left.saturating_sub(kept);
+    if lease_left.is_zero() && !kept.is_zero() {
+        return ClaimOutcome::Lapsed { fingerprint };
+    }
+    ClaimOutcome::InProgress {
+        fingerprint,
+        lease_left: Some(lease_left),
     }
 }
 
@@ -192,6 +197,12 @@ pub(super) async fn complete(
 ) -> Result<CompleteOutcome, StoreError> {
     let staged = key::staged(key, token);
     let stored = Stored::new(token, record)?;
+    if stored.len() > LARGEST {
+        return Err(StoreError::full(format!(
+            "the record for {key} has {} bytes, more than one value of Redis can hold: lower `max_response_bytes`",
+            stored.len()
+        )));
+    }
     let token = value::token(token);
     let retention = millis(retention).to_string();
     let mut by = By::Digest;
