@@ -10,8 +10,6 @@
 //! with one character for each byte (as in ISO 8859-1), so that they need not be UTF-8. A `body` of
 //! `null` is one that cannot be replayed.
 
-use std::str;
-
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -20,6 +18,7 @@ use crate::{
     error::StoreError,
     fingerprint::Fingerprint,
     record::{Record, RecordBody, Token},
+    store::hex,
 };
 
 const VERSION: &[u8] = b"idempotency/1 completed ";
@@ -55,10 +54,10 @@ pub(crate) fn encode(token: Token, record: &Record) -> Result<Bytes, StoreError>
     })?;
     let mut bytes = Vec::with_capacity(128 + meta.len() + body.len());
     bytes.extend_from_slice(VERSION);
-    hex(&mut bytes, token.as_bytes());
+    hex::push(&mut bytes, token.as_bytes());
     bytes.push(b' ');
-    hex(&mut bytes, &[record.fingerprint.scheme()]);
-    hex(&mut bytes, record.fingerprint.digest());
+    hex::push(&mut bytes, &[record.fingerprint.scheme()]);
+    hex::push(&mut bytes, record.fingerprint.digest());
     bytes.push(b'\n');
     bytes.extend_from_slice(&meta);
     bytes.push(b'\n');
@@ -81,9 +80,9 @@ pub(crate) fn decode(bytes: &Bytes) -> Result<(Token, Record), StoreError> {
 
 /// `rest` is the end of `bytes`, after the version.
 fn read(bytes: &Bytes, rest: &[u8]) -> Option<(Token, Record)> {
-    let (token, rest) = unhex::<16>(rest)?;
-    let (scheme, rest) = unhex::<1>(rest.strip_prefix(b" ")?)?;
-    let (digest, rest) = unhex::<32>(rest)?;
+    let (token, rest) = digits::<16>(rest)?;
+    let (scheme, rest) = digits::<1>(rest.strip_prefix(b" ")?)?;
+    let (digest, rest) = digits::<32>(rest)?;
     let rest = rest.strip_prefix(b"\n")?;
     let end = memchr::memchr(b'\n', rest)?;
     let (meta, body) = rest.split_at_checked(end)?;
@@ -112,31 +111,16 @@ fn header((name, value): &(String, String)) -> Option<(HeaderName, HeaderValue)>
     Some((name, HeaderValue::from_bytes(&value?).ok()?))
 }
 
-fn hex(text: &mut Vec<u8>, bytes: &[u8]) {
-    const DIGITS: [u8; 16] = *b"0123456789abcdef";
-    for byte in bytes {
-        for nibble in [byte >> 4, byte & 15] {
-            text.extend(DIGITS.get(usize::from(nibble)));
-        }
-    }
-}
-
 /// `N` bytes in hexadecimal digits, and what follows them.
-fn unhex<const N: usize>(text: &[u8]) -> Option<([u8; N], &[u8])> {
+fn digits<const N: usize>(text: &[u8]) -> Option<([u8; N], &[u8])> {
     let (digits, rest) = text.split_at_checked(2 * N)?;
-    let mut bytes = [0; N];
-    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        // Not `from_str_radix` alone: it takes a sign.
-        if !pair.iter().all(u8::is_ascii_hexdigit) {
-            return None;
-        }
-        *byte = u8::from_str_radix(str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some((bytes, rest))
+    Some((hex::read(digits)?, rest))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::str;
+
     use axum::http::header;
 
     use super::*;

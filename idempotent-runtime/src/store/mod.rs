@@ -26,6 +26,12 @@
 //! Rule 2 is why a completion compares no token with the claim: the handler has taken effect, and
 //! whoever holds the claim by now must learn of it rather than run on unseen.
 //!
+//! # Your cache and your lock
+//!
+//! A service that has a cache already makes it a store with two methods: see [`Cache`] and
+//! [`LockedStore`], which looks, locks, looks again, and gives the [lock](crate::lock) up once the
+//! record is set. It is the weakest level: one run as long as the lock holds.
+//!
 //! # Writing a store
 //!
 //! Say which [`Level`] it has, answer the four commands, and run `testing::contract` (feature
@@ -99,6 +105,8 @@ mod redis;
 mod memory;
 
 mod codec;
+
+mod hex;
 
 use std::{sync::Arc, time::Duration};
 

@@ -1,7 +1,6 @@
 //! What stands where: `<namespace>:{<64 hexadecimal digits>}`.
 
-use super::hex;
-use crate::{connection::Namespace, key::StorageKey, record::Token};
+use crate::{connection::Namespace, key::StorageKey, record::Token, store::hex};
 
 /// Where a request is stored. In braces, so that a cluster keeps what is staged for it in the same
 /// slot.

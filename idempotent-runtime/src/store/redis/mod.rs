@@ -9,8 +9,6 @@ mod value;
 
 mod key;
 
-mod hex;
-
 use std::{fmt, sync::Arc, time::Duration};
 
 use redis::aio::ConnectionLike;
