@@ -40,7 +40,8 @@ use crate::{
 ///
 /// So the lock spans the run and the record of it, and is renewed while the handler runs. It is the
 /// one [given](Self::lock), or [the cache's own](Cache::lock), or with neither a
-/// [`StripedLock`], and then a warning says once that other replicas do not see it.
+/// [`StripedLock`](crate::lock::StripedLock), and then a warning says once that other replicas do not
+/// see it. Keys that share a stripe wait for each other there.
 ///
 /// # What it guarantees
 ///

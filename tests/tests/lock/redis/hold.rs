@@ -253,6 +253,25 @@ async fn a_malformed_namespace_or_url_is_refused() {
 }
 
 #[tokio::test]
+async fn a_user_needs_the_rights_that_its_page_lists_and_no_more() {
+    let server = RedisServer::start();
+    let rights = "on >secret ~tests:lock:* -@all +set +get +del +pexpire +eval +ping +role +info +client|info +client|kill";
+    let mut words = vec!["ACL", "SETUSER", "app"];
+    words.extend(rights.split(' '));
+    assert_eq!(server.cli(&words), "OK");
+    let lock = connect(&format!("redis://app:secret@{}", server.address())).await;
+    let held = taken(&lock, TTL).await.expect("free");
+    assert!(taken(&lock, TTL).await.is_none());
+    assert!(held.renew(TTL).await.expect("well"));
+    assert!(held.release().await.expect("well"));
+    assert!(
+        RedisLock::connect(&format!("redis://app:wrong@{}", server.address()), "tests")
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test]
 async fn on_a_cluster() {
     let cluster = RedisCluster::start();
     let lock = RedisLock::connect_cluster(cluster.urls(), "tests").await;
