@@ -80,6 +80,11 @@ impl Fault {
         self.code() == Some("OOM")
     }
 
+    /// The key is on its way to another node of the cluster.
+    pub(crate) fn is_moving(&self) -> bool {
+        matches!(self.code(), Some("MOVED" | "ASK" | "TRYAGAIN"))
+    }
+
     /// At the key stands another type than the command is for.
     pub(crate) fn is_another_type(&self) -> bool {
         self.code() == Some("WRONGTYPE")

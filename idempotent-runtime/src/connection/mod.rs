@@ -170,6 +170,10 @@ impl Connection {
     }
 
     /// The fresh connection that is being opened; begins with it if none is.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "owned by those who wait for the connection; it ends by itself within its time"
+    )]
     fn opening(&self, state: &mut State) -> watch::Receiver<Option<Opened>> {
         // Its task may have ended with the Tokio runtime that it ran on.
         if let Some(opening) = &state.opening

@@ -25,11 +25,14 @@ const REDIRECTIONS: u32 = 2;
 /// Where a connection leads.
 pub(crate) enum Server {
     /// One server.
-    One(Client),
+    One(Box<Client>),
     /// The master among servers that sentinels watch over.
     Watched(Watched),
     /// A cluster.
-    Cluster { client: ClusterClient, urls: String },
+    Cluster {
+        client: Box<ClusterClient>,
+        urls: String,
+    },
     /// Wherever the user's own connection leads.
     Given(Box<dyn Given>),
 }
@@ -37,7 +40,7 @@ pub(crate) enum Server {
 impl Server {
     /// One server at this address.
     pub(crate) fn one(url: &str) -> Result<Self, Error> {
-        Ok(Self::One(client(parse(url)?)?))
+        Ok(Self::One(Box::new(client(parse(url)?)?)))
     }
 
     /// The master of this name, asked of sentinels at these addresses.
@@ -69,8 +72,10 @@ impl Server {
             .max_retry_wait(50)
             .build()
             .map_err(|error| refused(&urls.join(", "), &error))?;
-        let urls = urls.join(", ");
-        Ok(Self::Cluster { client, urls })
+        Ok(Self::Cluster {
+            client: Box::new(client),
+            urls: urls.join(", "),
+        })
     }
 
     /// A fresh connection, which speaks RESP2.

@@ -1,19 +1,18 @@
 //! Servers that crash, hang, forget, or whose network goes silent.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use idempotent_runtime::{
-    RedisStore,
-    store::{ClaimOutcome, CompleteOutcome, RenewOutcome, Store as _, StoreErrorKind, Token},
+use idempotent_runtime::store::{
+    ClaimOutcome, CompleteOutcome, RenewOutcome, Store as _, StoreErrorKind, Token,
 };
 use idempotent_tests::{
     proxy::Proxy,
-    redis::{RedisCluster, RedisServer},
+    redis::RedisServer,
     store::{claim, key, record},
 };
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-use super::bench::{Client, NAMESPACE, store, store_at, stored, until};
+use super::bench::{Client, store, store_at, stored, until};
 
 /// What the engine waits for a command.
 const LATE: Duration = Duration::from_millis(100);
@@ -207,82 +206,4 @@ async fn a_connection_on_which_nothing_arrives_is_replaced_and_closed() {
         .expect("it answers again");
     // Only the server can close the old one; the proxy keeps it open.
     assert_eq!(connected(), 1, "{}", server.cli(&["CLIENT", "LIST"]));
-}
-
-#[tokio::test]
-async fn a_cluster_loses_one_node_and_keeps_the_others() {
-    let mut cluster = RedisCluster::with(&["cluster-require-full-coverage no"]);
-    let store = RedisStore::connect_cluster(cluster.urls(), NAMESPACE)
-        .await
-        .expect("a store");
-    let owned_by = |cluster: &RedisCluster, at: usize| {
-        let node = cluster.nodes()[at].port();
-        (0..100)
-            .map(key)
-            .find(|key| cluster.owner(&stored(key)).port() == node)
-    };
-    let lost = owned_by(&cluster, 0).expect("a key of the first node");
-    let kept = owned_by(&cluster, 1).expect("a key of the second node");
-    let lost = Client {
-        store: &store,
-        key: lost,
-    };
-    let kept = Client {
-        store: &store,
-        key: kept,
-    };
-    lost.claim(claim(Token::unique())).await.expect("a claim");
-    cluster.nodes_mut()[0].kill();
-    let answer = timeout(Duration::from_secs(5), lost.claim(claim(Token::unique()))).await;
-    if let Ok(answer) = answer {
-        assert_eq!(
-            answer.expect_err("its node is gone").kind(),
-            StoreErrorKind::Unavailable
-        );
-    }
-    let found = timeout(Duration::from_secs(5), kept.claim(claim(Token::unique()))).await;
-    found.expect("in time").expect("its node is there");
-    cluster.nodes_mut()[0].restart();
-    until("the node is used again", async || {
-        let found = timeout(Duration::from_secs(1), lost.claim(claim(Token::unique()))).await;
-        matches!(found, Ok(Ok(_)))
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn a_clusters_old_connections_are_closed_by_a_probe() {
-    let cluster = RedisCluster::start();
-    let store = RedisStore::connect_cluster(cluster.urls(), NAMESPACE)
-        .await
-        .expect("a store");
-    for n in 0..30 {
-        let client = Client {
-            store: &store,
-            key: key(n),
-        };
-        client.claim(claim(Token::unique())).await.expect("a claim");
-    }
-    let ids = || -> Vec<String> {
-        let nodes = cluster.nodes().iter();
-        nodes
-            .flat_map(|node| {
-                let list = node.cli(&["CLIENT", "LIST", "TYPE", "NORMAL"]);
-                let port = node.port();
-                list.lines()
-                    .filter(|line| !line.contains("cmd=client|list"))
-                    .filter_map(|line| line.split(' ').next())
-                    .map(|id| format!("{port} {id}"))
-                    .collect::<Vec<_>>()
-            })
-            .collect()
-    };
-    let before = ids();
-    assert!(before.len() >= 3, "{before:?}");
-    store.probe().answer().await.expect("the cluster is there");
-    let after = ids();
-    assert!(
-        before.iter().all(|id| !after.contains(id)),
-        "{before:?} {after:?}"
-    );
 }

@@ -148,9 +148,12 @@ async fn a_kept_claim_lapses_and_stays() {
     let (lease, kept) = (Duration::from_millis(300), Duration::from_hours(1));
     let held = Claim::new(Token::unique(), fingerprint(), lease).kept(kept);
     client.claim(held).await.expect("a claim");
-    let left = async || match client.claim(claim(Token::unique())).await.expect("a claim") {
-        ClaimOutcome::InProgress { lease_left, .. } => lease_left.expect("a lease"),
-        found => panic!("{found:?}"),
+    let left = async || {
+        let found = client.claim(claim(Token::unique())).await.expect("a claim");
+        let ClaimOutcome::InProgress { lease_left, .. } = found else {
+            panic!("{found:?}");
+        };
+        lease_left.expect("a lease")
     };
     let first = left().await;
     assert!(

@@ -1,6 +1,6 @@
 //! Waiters are woken by the server, and only when the claim that they wait for has gone.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use idempotent_runtime::{
     RedisStore,
@@ -11,14 +11,14 @@ use idempotent_tests::{
     redis::{RedisCluster, RedisServer},
     store::{claim, key, record},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::bench::{Client, NAMESPACE, store, store_at, stored, until};
 
 /// Time for what should not happen to happen.
 const LULL: Duration = Duration::from_millis(200);
 
-async fn held<'a>(store: &'a RedisStore, n: u64) -> (Client<'a>, Token) {
+async fn held(store: &RedisStore, n: u64) -> (Client<'_>, Token) {
     let client = Client { store, key: key(n) };
     let token = Token::unique();
     client.claim(claim(token)).await.expect("a claim");

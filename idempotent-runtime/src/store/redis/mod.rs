@@ -95,8 +95,7 @@ use crate::{
 /// version and memory policy are checked, a demoted master is left sooner, old connections are
 /// closed and waiters are woken; without, those poll. The commands are `SET NX GET` to claim; `SET`
 /// and a script with `RENAME` to complete, so that no body goes through a script; scripts to renew
-/// and release; `PTTL` and `GETRANGE` for the lease of another's claim; `CLIENT TRACKING` and
-/// `GETRANGE` to wait.
+/// and release, and to look at another's claim; `CLIENT TRACKING` and `GETRANGE` to wait.
 #[derive(Clone)]
 pub struct RedisStore {
     connection: Connection,
