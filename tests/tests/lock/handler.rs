@@ -143,6 +143,25 @@ async fn a_lock_that_is_held_is_waited_for_and_is_no_fault() {
     assert_eq!(it.runs.count(), 1);
 }
 
+#[tokio::test(start_paused = true)]
+async fn b009_a_handler_of_many_leases_stays_exclusive() {
+    let it = Service::new(OnStoreFailure::Open);
+    // The lease is thirty seconds.
+    let (first, duplicates) = tokio::join!(it.send(0, "300000"), async {
+        let mut outcomes = Vec::new();
+        for _ in 0..28 {
+            sleep(Duration::from_secs(5)).await;
+            outcomes.push(it.send(1, "300000").await.outcome());
+        }
+        outcomes
+    });
+    assert_eq!(first.outcome(), (201, false));
+    assert_eq!(duplicates, [(409, false); 28]);
+    assert_eq!(it.send(1, "300000").await.outcome(), (201, true));
+    assert_eq!(it.runs.count(), 1);
+    assert!(it.lock.lock.is_empty());
+}
+
 /// The name under which the one key of these tests is locked: that of its record.
 async fn name() -> String {
     let it = Service::new(OnStoreFailure::Open);
