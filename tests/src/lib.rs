@@ -8,6 +8,7 @@
 )]
 
 pub mod example;
+pub mod fleet;
 pub mod http;
 pub mod locked;
 pub mod log;
