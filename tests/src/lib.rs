@@ -10,6 +10,7 @@
 pub mod example;
 pub mod fleet;
 pub mod http;
+pub mod locked;
 pub mod log;
 pub mod model;
 pub mod proxy;
