@@ -8,7 +8,9 @@
 )]
 
 pub mod example;
+pub mod fleet;
 pub mod http;
+pub mod locked;
 pub mod log;
 pub mod model;
 pub mod proxy;

@@ -18,6 +18,10 @@ mod link;
 
 mod fault;
 
+mod namespace;
+
+mod lifetime;
+
 use std::{
     fmt,
     sync::{
@@ -32,7 +36,9 @@ use tokio::sync::watch;
 
 pub(crate) use self::{
     fault::{Fault, Opening},
+    lifetime::millis,
     link::Link,
+    namespace::Namespace,
     server::Server,
 };
 use crate::error::{Error, ErrorKind, StoreError};

@@ -9,15 +9,13 @@ mod value;
 
 mod key;
 
-mod hex;
-
 use std::{fmt, sync::Arc, time::Duration};
 
 use redis::aio::ConnectionLike;
 
-use self::{key::Namespace, watch::Watches};
+use self::watch::Watches;
 use crate::{
-    connection::{Connection, Server},
+    connection::{Connection, Namespace, Server},
     error::{Error, StoreError},
     key::StorageKey,
     record::{Record, Token},
@@ -178,7 +176,7 @@ impl RedisStore {
 
     /// Where it is stored, and the way there.
     fn at(&self, key: &StorageKey) -> (Connection, String) {
-        (self.connection.clone(), self.namespace.key(key))
+        (self.connection.clone(), key::stored(&self.namespace, key))
     }
 }
 
@@ -216,7 +214,7 @@ impl Store for RedisStore {
     }
 
     fn watch(&self, key: &StorageKey) -> Option<BoxFuture<()>> {
-        self.watches.watch(self.namespace.key(key))
+        self.watches.watch(key::stored(&self.namespace, key))
     }
 
     fn probe(&self) -> Step<Result<(), StoreError>> {
