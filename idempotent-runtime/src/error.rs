@@ -20,6 +20,9 @@ pub enum ErrorKind {
     Configuration,
     /// A process-wide runtime is installed already.
     AlreadyInstalled,
+    /// A server that a store was to be connected to can be reached, but not used: its version, the
+    /// credentials.
+    Store,
     /// Runs were still in progress when the deadline of `drain` passed.
     StillRunning,
 }

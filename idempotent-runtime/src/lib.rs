@@ -154,6 +154,9 @@ pub mod testing;
 
 pub mod store;
 
+#[cfg(feature = "redis")]
+mod connection;
+
 mod caller;
 mod record;
 
@@ -173,6 +176,8 @@ mod clock;
 
 pub use idempotent_macros::{idempotent, non_idempotent};
 
+#[cfg(feature = "redis")]
+pub use self::store::RedisStore;
 pub use self::{
     caller::{Caller, Subject},
     error::{Error, ErrorKind},

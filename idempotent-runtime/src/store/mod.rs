@@ -91,11 +91,16 @@
 //! # drop(Counting { store: MemoryStore::new(), claims: 0.into() });
 //! ```
 
+#[cfg(feature = "redis")]
+mod redis;
+
 mod memory;
 
 use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
 
 pub use self::memory::{MemoryStore, WhenFull};
+#[cfg(feature = "redis")]
+pub use self::redis::RedisStore;
 pub use crate::{
     error::{StoreError, StoreErrorKind},
     fingerprint::Fingerprint,

@@ -1,3 +1,4 @@
 //! The Redis store, on servers of its own.
 
+mod contract;
 mod servers;

@@ -1,0 +1,171 @@
+//! Where the server is, and how a connection to it is opened.
+
+use std::{fmt, time::Duration};
+
+use redis::{
+    Client, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
+    aio::AsyncPushSender,
+    cluster::{ClusterClient, ClusterClientBuilder},
+};
+
+use super::{
+    fault::Opening,
+    link::{Given, Link},
+    open::{OPENING, RESPONSE, config, open_one, within},
+    sentinel::Watched,
+};
+use crate::error::{Error, ErrorKind};
+
+/// How long it takes to open connections to all nodes of a cluster, of which some may be unreachable.
+const OPENING_CLUSTER: Duration = Duration::from_secs(3);
+/// How often a cluster's node may send a command on to another one: its slot has moved, and moves
+/// on.
+const REDIRECTIONS: u32 = 2;
+
+/// Where a connection leads.
+pub(crate) enum Server {
+    /// One server.
+    One(Client),
+    /// The master among servers that sentinels watch over.
+    Watched(Watched),
+    /// A cluster.
+    Cluster { client: ClusterClient, urls: String },
+    /// Wherever the user's own connection leads.
+    Given(Box<dyn Given>),
+}
+
+impl Server {
+    /// One server at this address.
+    pub(crate) fn one(url: &str) -> Result<Self, Error> {
+        Ok(Self::One(client(parse(url)?)?))
+    }
+
+    /// The master of this name, asked of sentinels at these addresses.
+    pub(crate) fn watched<U: AsRef<str>>(
+        urls: impl IntoIterator<Item = U>,
+        master: &str,
+    ) -> Result<Self, Error> {
+        let sentinels = parse_all(urls)?;
+        for sentinel in &sentinels {
+            client(sentinel.clone())?;
+        }
+        Ok(Self::Watched(Watched::new(sentinels, master)))
+    }
+
+    /// The cluster of which these are some nodes.
+    pub(crate) fn cluster<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self, Error> {
+        let nodes = parse_all(urls)?;
+        let urls: Vec<_> = nodes.iter().map(|node| node.addr().to_string()).collect();
+        let client = ClusterClientBuilder::new(nodes)
+            .use_protocol(ProtocolVersion::RESP2)
+            .connection_timeout(OPENING)
+            .response_timeout(RESPONSE)
+            .overall_response_timeout(Some(RESPONSE))
+            .retries(REDIRECTIONS)
+            .min_retry_wait(10)
+            .max_retry_wait(50)
+            .build()
+            .map_err(|error| refused(&urls.join(", "), &error))?;
+        let urls = urls.join(", ");
+        Ok(Self::Cluster { client, urls })
+    }
+
+    /// A fresh connection, which speaks RESP2.
+    pub(super) async fn open(&self) -> Result<Link, Opening> {
+        match self {
+            Self::One(client) => open_one(client, ProtocolVersion::RESP2, &config()).await,
+            Self::Watched(watched) => {
+                let master = within(OPENING, watched.find()).await?;
+                open_one(&master, ProtocolVersion::RESP2, &config()).await
+            }
+            Self::Cluster { client, .. } => {
+                let open = async {
+                    let link = client.get_async_connection().await?;
+                    Ok::<_, Opening>(Link::Cluster(link))
+                };
+                within(OPENING_CLUSTER, open).await
+            }
+            Self::Given(given) => Ok(Link::Given(given.clone())),
+        }
+    }
+
+    /// A fresh connection that is sent what the server has to say unasked (RESP3); `None` where
+    /// there is no one server to say it.
+    pub(crate) async fn open_for_pushes(
+        &self,
+        pushes: impl AsyncPushSender,
+    ) -> Option<Result<Link, Opening>> {
+        let master;
+        let client = match self {
+            Self::One(client) => client,
+            Self::Watched(watched) => match within(OPENING, watched.find()).await {
+                Ok(found) => {
+                    master = found;
+                    &master
+                }
+                Err(opening) => return Some(Err(opening)),
+            },
+            Self::Cluster { .. } | Self::Given(_) => return None,
+        };
+        let config = config().set_push_sender(pushes);
+        Some(open_one(client, ProtocolVersion::RESP3, &config).await)
+    }
+
+    /// Whether there is one server that can say something unasked.
+    pub(crate) fn has_pushes(&self) -> bool {
+        match self {
+            Self::One(_) | Self::Watched(_) => true,
+            Self::Cluster { .. } | Self::Given(_) => false,
+        }
+    }
+}
+
+fn parse(url: &str) -> Result<ConnectionInfo, Error> {
+    // The URL may hold a password, so it is not repeated.
+    url.into_connection_info()
+        .map_err(|error| refused("the URL of Redis", &error))
+}
+
+fn parse_all<U: AsRef<str>>(
+    urls: impl IntoIterator<Item = U>,
+) -> Result<Vec<ConnectionInfo>, Error> {
+    let parsed: Result<Vec<_>, _> = urls.into_iter().map(|url| parse(url.as_ref())).collect();
+    match parsed {
+        Ok(parsed) if parsed.is_empty() => Err(Error::new(
+            ErrorKind::Configuration,
+            "no URL of Redis was given: name at least one",
+        )),
+        parsed => parsed,
+    }
+}
+
+fn client(info: ConnectionInfo) -> Result<Client, Error> {
+    let address = info.addr().to_string();
+    if !info.addr().is_supported() {
+        return Err(Error::new(
+            ErrorKind::Configuration,
+            format!(
+                "{address} cannot be connected to: turn on the feature `redis-rustls` or `redis-native-tls` for a `rediss://` URL"
+            ),
+        ));
+    }
+    Client::open(info).map_err(|error| refused(&address, &error))
+}
+
+fn refused(what: &str, error: &redis::RedisError) -> Error {
+    Error::new(
+        ErrorKind::Configuration,
+        format!("{what} cannot be connected to: {error}"),
+    )
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(client) => write!(f, "Redis at {}", client.get_connection_info().addr()),
+            Self::Watched(watched) => watched.fmt(f),
+            Self::Cluster { urls, .. } => write!(f, "the Redis cluster at {urls}"),
+            Self::Given(_) => f.write_str("Redis by the given connection"),
+        }
+    }
+}

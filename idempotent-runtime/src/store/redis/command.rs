@@ -1,0 +1,259 @@
+//! The four commands of a store, in terms of Redis.
+
+use std::{sync::Arc, time::Duration};
+
+use redis::{Cmd, Pipeline, Value};
+
+use super::{
+    key,
+    script::{Answer, By, COMPLETE, RELEASE, RENEW, reply},
+    value::{self, Stands, Stored},
+};
+use crate::{
+    connection::{Connection, Fault},
+    fingerprint::Fingerprint,
+    record::{Record, Token},
+    store::{Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError},
+};
+
+/// How often a command begins again because what it found has gone before it could say what it was.
+const ATTEMPTS: usize = 4;
+/// How long a record is kept beside its claim if nobody comes to put it in its place.
+const STAGED: Duration = Duration::from_secs(10);
+/// The longest time to live, 100 years: as good as any longer one, and far from overflowing.
+const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
+
+/// A time to live in milliseconds, at least one. Zero would be no key, or none that ends.
+fn millis(time: Duration) -> u64 {
+    let millis = time.min(LONGEST).as_nanos().div_ceil(1_000_000).max(1);
+    u64::try_from(millis).unwrap_or(u64::MAX)
+}
+
+fn lifetime(claim: &Claim) -> u64 {
+    millis(claim.lease.saturating_add(claim.kept))
+}
+
+/// One command: `SET .. NX GET` takes an empty key or says what stands at it.
+pub(super) async fn claim(
+    connection: &Connection,
+    key: &str,
+    claim: Claim,
+) -> Result<ClaimOutcome, StoreError> {
+    let mut last = None;
+    for _ in 0..ATTEMPTS {
+        let Some(value) = set_or_get(connection, key, &claim).await? else {
+            return Ok(ClaimOutcome::Claimed);
+        };
+        match value::read(key, value)? {
+            Stands::Record(record) => return Ok(ClaimOutcome::Completed(Arc::new(record))),
+            Stands::Claim { token, .. } if token == claim.token => {
+                // Its reply was lost, and part of its lease has passed since.
+                match renew(connection, key, claim).await? {
+                    RenewOutcome::Renewed | RenewOutcome::Restored => {
+                        return Ok(ClaimOutcome::Claimed);
+                    }
+                    RenewOutcome::Completed(record) => return Ok(ClaimOutcome::Completed(record)),
+                    RenewOutcome::Lost => {}
+                }
+            }
+            Stands::Claim {
+                head,
+                fingerprint,
+                kept,
+                ..
+            } => {
+                let left = time_left(connection, key, &head).await?;
+                if let Some(left) = left {
+                    return Ok(held(fingerprint, left, kept));
+                }
+                last = Some(fingerprint);
+            }
+        }
+    }
+    // Claims come and go at this key faster than they can be looked at.
+    match last {
+        Some(fingerprint) => Ok(held(fingerprint, Duration::from_millis(1), Duration::ZERO)),
+        None => Err(StoreError::unavailable(format!(
+            "the claim at {key} in Redis changed hands {ATTEMPTS} times while it was renewed"
+        ))),
+    }
+}
+
+fn held(fingerprint: Fingerprint, left: Duration, kept: Duration) -> ClaimOutcome {
+    match left.checked_sub(kept) {
+        Some(lease_left) if !lease_left.is_zero() => ClaimOutcome::InProgress {
+            fingerprint,
+            lease_left: Some(lease_left),
+        },
+        Some(_) | None => ClaimOutcome::Lapsed { fingerprint },
+    }
+}
+
+/// Stores the claim on an empty key, and returns what stands at another.
+async fn set_or_get(
+    connection: &Connection,
+    key: &str,
+    claim: &Claim,
+) -> Result<Option<Vec<u8>>, StoreError> {
+    let mut set = Cmd::new();
+    set.arg("SET").arg(key).arg(value::claim(claim));
+    set.arg("NX").arg("GET").arg("PX").arg(lifetime(claim));
+    match connection.send(&set).await {
+        Err(full) if full.is_full() => {
+            // A full server refuses the command even where it has only to read.
+            let mut get = Cmd::new();
+            get.arg("GET").arg(key);
+            match connection.send(&get).await {
+                Ok(Value::Nil) => Err(full.into_error(key)),
+                read => found(key, read),
+            }
+        }
+        read => found(key, read),
+    }
+}
+
+fn found(key: &str, read: Result<Value, Fault>) -> Result<Option<Vec<u8>>, StoreError> {
+    let value = read.map_err(|fault| fault.into_error(key))?;
+    if let Value::BulkString(value) = value {
+        return Ok(Some(value));
+    }
+    if value == Value::Nil {
+        return Ok(None);
+    }
+    Err(unknown(key))
+}
+
+/// How long the claim with this head still stands; `None` if it does not.
+async fn time_left(
+    connection: &Connection,
+    key: &str,
+    head: &[u8],
+) -> Result<Option<Duration>, StoreError> {
+    let mut commands = Pipeline::with_capacity(2);
+    commands.cmd("PTTL").arg(key);
+    // Whether the time is still that of the claim which was found.
+    commands
+        .cmd("GETRANGE")
+        .arg(key)
+        .arg(0)
+        .arg(value::HEAD - 1);
+    let fault = |fault: Fault| fault.into_error(key);
+    let replies = connection.send_all(commands).await.map_err(fault)?;
+    let mut replies = replies.into_iter();
+    let left = reply(&mut replies).map_err(fault)?;
+    let stands = reply(&mut replies).map_err(fault)?;
+    if stands != Value::BulkString(head.to_vec()) {
+        return Ok(None);
+    }
+    let Value::Int(left) = left else {
+        return Err(unknown(key));
+    };
+    Ok(match left {
+        // Somebody has made it stand for ever.
+        -1 => Some(Duration::MAX),
+        left => u64::try_from(left).ok().map(Duration::from_millis),
+    })
+}
+
+pub(super) async fn renew(
+    connection: &Connection,
+    key: &str,
+    claim: Claim,
+) -> Result<RenewOutcome, StoreError> {
+    let (stored, lifetime) = (value::claim(&claim), lifetime(&claim).to_string());
+    let arguments: [&[u8]; 2] = [&stored, lifetime.as_bytes()];
+    let answer = RENEW.run(connection, key, &arguments).await;
+    Ok(match answer.map_err(|fault| fault.into_error(key))? {
+        Answer::Did(1) => RenewOutcome::Renewed,
+        Answer::Did(2) => RenewOutcome::Restored,
+        Answer::Did(0) => RenewOutcome::Lost,
+        Answer::Record(value) => RenewOutcome::Completed(record(key, value)?),
+        Answer::Did(-1) => return Err(foreign(connection, key).await),
+        Answer::Did(_) | Answer::Unknown => return Err(unknown(key)),
+    })
+}
+
+pub(super) async fn release(
+    connection: &Connection,
+    key: &str,
+    token: Token,
+) -> Result<ReleaseOutcome, StoreError> {
+    let token = value::token(token);
+    let answer = RELEASE.run(connection, key, &[&token]).await;
+    Ok(match answer.map_err(|fault| fault.into_error(key))? {
+        Answer::Did(1) => ReleaseOutcome::Released,
+        Answer::Did(0) => ReleaseOutcome::NotHeld,
+        Answer::Record(value) => ReleaseOutcome::Completed(record(key, value)?),
+        Answer::Did(-1) => return Err(foreign(connection, key).await),
+        Answer::Did(_) | Answer::Unknown => return Err(unknown(key)),
+    })
+}
+
+/// One round trip: the record is staged at a key of its own, and a script puts it in place. So the
+/// body, which may be large, never goes through the script.
+pub(super) async fn complete(
+    connection: &Connection,
+    key: &str,
+    token: Token,
+    record: &Record,
+    retention: Duration,
+) -> Result<CompleteOutcome, StoreError> {
+    let staged = key::staged(key, token);
+    let stored = Stored::new(token, record)?;
+    let token = value::token(token);
+    let retention = millis(retention).to_string();
+    let mut by = By::Digest;
+    for _ in 0..ATTEMPTS {
+        let mut set = Cmd::with_capacity(5, staged.len() + stored.len() + 16);
+        set.arg("SET").arg(&staged).arg(&stored);
+        set.arg("PX").arg(millis(STAGED));
+        let mut commands = Pipeline::with_capacity(2);
+        commands.add_command(set);
+        let arguments: [&[u8]; 2] = [&token, retention.as_bytes()];
+        commands.add_command(COMPLETE.call(by, &[key, &staged], &arguments));
+        let fault = |fault: Fault| fault.into_error(key);
+        let replies = connection.send_all(commands).await.map_err(fault)?;
+        let mut replies = replies.into_iter();
+        let set = reply(&mut replies);
+        match reply(&mut replies).map(Answer::from) {
+            Err(unknown) if unknown.is_unknown_script() => by = By::Text,
+            // Nothing was staged: why, the first reply says. Or what was is gone already.
+            Ok(Answer::Did(0)) => drop(set.map_err(fault)?),
+            Err(error) => return Err(fault(error)),
+            Ok(Answer::Did(1)) => return Ok(CompleteOutcome::Stored),
+            Ok(Answer::Did(2)) => return Ok(CompleteOutcome::Displaced),
+            Ok(Answer::Record(value)) => {
+                return Ok(CompleteOutcome::Completed(self::record(key, value)?));
+            }
+            Ok(Answer::Did(-1)) => return Err(foreign(connection, key).await),
+            Ok(Answer::Did(_) | Answer::Unknown) => return Err(unknown(key)),
+        }
+    }
+    Err(StoreError::unavailable(format!(
+        "what was staged at {staged} in Redis was gone {ATTEMPTS} times before it was put in place: is it deleted or evicted?"
+    )))
+}
+
+fn record(key: &str, value: Vec<u8>) -> Result<Arc<Record>, StoreError> {
+    match value::read(key, value)? {
+        Stands::Record(record) => Ok(Arc::new(record)),
+        Stands::Claim { .. } => Err(unknown(key)),
+    }
+}
+
+/// What to say of a value that a script did not recognise.
+async fn foreign(connection: &Connection, key: &str) -> StoreError {
+    let mut look = Cmd::new();
+    look.arg("GETRANGE").arg(key).arg(0).arg(value::HEAD - 1);
+    match connection.send(&look).await {
+        Ok(Value::BulkString(head)) => value::foreign(key, &head),
+        Ok(_) => unknown(key),
+        Err(fault) => fault.into_error(key),
+    }
+}
+
+fn unknown(key: &str) -> StoreError {
+    StoreError::unavailable(format!(
+        "Redis answered for {key} what this version cannot read: is there a proxy in between?"
+    ))
+}
