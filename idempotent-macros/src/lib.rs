@@ -106,8 +106,8 @@ use proc_macro::TokenStream;
 ///
 /// ## `lease = "30s"`
 ///
-/// How soon a key is free again after the process that runs it died, from `1s` to `1h`. It is not renewed yet, so in a
-/// store with leases it must be longer than the handler; the memory store needs none.
+/// How soon a key is free again after the process that runs it died, from `1s` to `1h`. While the handler runs it is
+/// renewed, so the handler may take longer; the memory store needs none.
 ///
 /// ```
 /// # use idempotent_runtime::idempotent;
@@ -123,6 +123,19 @@ use proc_macro::TokenStream;
 /// ```
 /// # use idempotent_runtime::idempotent;
 /// #[idempotent(on_store_failure = "closed")]
+/// async fn pay() {}
+/// ```
+///
+/// ## `on_lost_run = "retry" | "unknown"`
+///
+/// What a retry meets whose first attempt ended without a word, because its process died or was cut off from the store
+/// for longer than the lease. With `"retry"`, the default, it runs. With `"unknown"` it is refused with 409
+/// `outcome-unknown` for as long as the first attempt's record would have been kept: for handlers whose effect must not
+/// happen twice, and can be looked up. Of use in stores with leases.
+///
+/// ```
+/// # use idempotent_runtime::idempotent;
+/// #[idempotent(required, on_lost_run = "unknown")]
 /// async fn pay() {}
 /// ```
 ///

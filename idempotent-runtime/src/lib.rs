@@ -92,7 +92,11 @@
 //! atomic steps. See [`store::Store`].
 //!
 //! When a store fails before the handler has run, the handler runs without the guarantee, or the
-//! request is refused. See [`OnStoreFailure`].
+//! request is refused. See [`OnStoreFailure`]. A store that is down is not asked again before it
+//! works; what handlers did meanwhile it is told then. See [`IdempotencyRuntime::health`].
+//!
+//! A claim in a shared store has a lease, renewed while the handler runs. Where its process dies the
+//! key is free after the lease, and a retry runs; or is refused, see [`OnLostRun`].
 //!
 //! # Settings
 //!
@@ -109,7 +113,7 @@
 //! | `key-missing`, `key-malformed` | 400 | |
 //! | `key-reused` | 422 | |
 //! | `in-flight` | 409 | 1 |
-//! | `response-unavailable` | 409 | |
+//! | `response-unavailable`, `outcome-unknown` | 409 | |
 //! | `caller-unidentified`, `runtime-missing` | 500 | |
 //! | `store-unavailable`, `overloaded` | 503 | 1 |
 //!
@@ -118,9 +122,9 @@
 //!
 //! # Metrics
 //!
-//! `idempotency.executed`, `.replayed`, `.conflict`, `.degraded`, `.double_effect`, `.unreplayable`,
+//! `idempotency.executed`, `.replayed`, `.conflict`, `.degraded`, `.lease_lost`, `.double_effect`, `.unreplayable`,
 //! `.evicted`, `.wait`, `.in_flight`, `.stored_bytes` and `.effective_retention`, through the facade
-//! [`metrics`](https://docs.rs/metrics). Alert on `double_effect` and `degraded`. Install the
+//! [`metrics`](https://docs.rs/metrics). Alert on `double_effect`, `lease_lost` and `degraded`. Install the
 //! recorder before the runtime, which tells it units and help texts: see [`Builder::build`].
 //!
 //! # Testing
@@ -180,11 +184,12 @@ pub use idempotent_macros::{idempotent, non_idempotent};
 pub use self::store::RedisStore;
 pub use self::{
     caller::{Caller, Subject},
+    engine::{Health, StoreHealth},
     error::{Error, ErrorKind},
     handler::{IdempotencyContext, Idempotent, Run},
     key::{IdempotencyKey, StorageKey},
     runtime::{Builder, IdempotencyRuntime, Verdict},
-    settings::{OnStoreFailure, Settings},
+    settings::{OnLostRun, OnStoreFailure, Settings},
     store::MemoryStore,
 };
 

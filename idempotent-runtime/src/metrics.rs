@@ -13,6 +13,7 @@ use ::metrics::{
 pub(crate) enum Operation {
     Claim,
     Complete,
+    Renew,
     Release,
 }
 
@@ -21,6 +22,7 @@ impl Operation {
         match self {
             Self::Claim => "claim",
             Self::Complete => "complete",
+            Self::Renew => "renew",
             Self::Release => "release",
         }
     }
@@ -53,6 +55,10 @@ pub(crate) fn describe() {
         "idempotency.double_effect",
         "Runs that took effect beside another run of the key"
     );
+    describe_counter!(
+        "idempotency.lease_lost",
+        "Claims that were lost while their handler ran"
+    );
     describe_histogram!(
         "idempotency.wait",
         Unit::Seconds,
@@ -74,8 +80,14 @@ pub(crate) fn describe() {
     );
     // An alert on the increase of a counter sees nothing of one that begins at 1.
     drop(counter!("idempotency.double_effect"));
+    drop(counter!("idempotency.lease_lost"));
     drop(counter!("idempotency.evicted"));
-    for operation in [Operation::Claim, Operation::Complete, Operation::Release] {
+    for operation in [
+        Operation::Claim,
+        Operation::Complete,
+        Operation::Renew,
+        Operation::Release,
+    ] {
         drop(counter!("idempotency.degraded", "operation" => operation.as_str()));
     }
 }
@@ -165,6 +177,10 @@ pub(crate) fn evicted(records: u64) {
 
 pub(crate) fn double_effect() {
     counter!("idempotency.double_effect").increment(1);
+}
+
+pub(crate) fn lease_lost() {
+    counter!("idempotency.lease_lost").increment(1);
 }
 
 pub(crate) fn waited(time: Duration) {

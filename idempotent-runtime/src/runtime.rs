@@ -12,7 +12,7 @@ use once_cell::sync::OnceCell;
 
 use crate::{
     caller::Caller,
-    engine::Engine,
+    engine::{Engine, Health},
     error::{Error, ErrorKind},
     metrics,
     settings::Settings,
@@ -101,8 +101,27 @@ impl IdempotencyRuntime {
         self.inner.engine.in_flight()
     }
 
+    /// What this process knows of its own guarantee, for a readiness check. Asks the store one
+    /// question, so it takes a round trip, and at most `store_timeout`.
+    ///
+    /// A service whose handlers fail open is ready all the same; one that must not run without the
+    /// guarantee is not while [`Health::is_guarded`] is `false`.
+    ///
+    /// ```
+    /// use axum::{Extension, http::StatusCode};
+    /// use idempotent_runtime::IdempotencyRuntime;
+    ///
+    /// async fn ready(Extension(runtime): Extension<IdempotencyRuntime>) -> StatusCode {
+    ///     if runtime.health().await.is_guarded() { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+    /// }
+    /// # drop(ready);
+    /// ```
+    pub async fn health(&self) -> Health {
+        self.inner.engine.health().await
+    }
+
     /// Waits until no handler of a request with a key runs, for use at shutdown, after the server
-    /// has stopped accepting.
+    /// has stopped accepting, and no report is left that the store has not taken.
     ///
     /// # Errors
     ///
@@ -291,7 +310,7 @@ impl Builder {
         let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         match store.level() {
             Level::Embedded => warn_of_process_local(),
-            Level::Leased | Level::Locked => warn_of_leases(self.settings.lease),
+            Level::Leased | Level::Locked => {}
         }
         metrics::describe();
         let engine = Arc::new(Engine::new(store, &self.settings));
@@ -321,13 +340,6 @@ impl fmt::Debug for Builder {
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
-}
-
-fn warn_of_leases(lease: Duration) {
-    tracing::warn!(
-        "leases are not renewed while a handler runs: one that takes longer than `lease` ({lease:?}) may run \
-         twice; set `lease` above the slowest handler"
-    );
 }
 
 fn warn_of_process_local() {

@@ -289,6 +289,7 @@ async fn all_options_at_once() {
         wait = "0s",
         lease = "1500ms",
         on_store_failure = "closed",
+        on_lost_run = "unknown",
         verdict = created_only,
         ignore("/tags", "/a~1b/0"),
         crate = ::idempotent_runtime,

@@ -88,13 +88,14 @@ fn run(test: impl AsyncFnOnce(&mut Seen, Faulty<MemoryStore>, Router)) {
                 .store(store.clone())
                 .build()
                 .unwrap();
-            let app = Router::new()
-                .route("/", post(create))
-                .with_state(Runs::default())
-                .layer(Extension(idempotency));
-            test(&mut seen, store, app).await;
+            test(&mut seen, store, app(idempotency)).await;
         });
     });
+}
+
+fn app(runtime: IdempotencyRuntime) -> Router {
+    let routes = Router::new().route("/", post(create));
+    routes.with_state(Runs::default()).layer(Extension(runtime))
 }
 
 #[test]
@@ -177,14 +178,14 @@ fn a_store_that_fails_is_counted_by_operation() {
 fn a_second_effect_is_never_silent() {
     run(async |seen, store, app| {
         store.next(Operation::Claim, Fault::Fail);
-        let spawn = || {
-            let app = app.clone();
-            tokio::spawn(async move { send(&app, keyed("/", "k", "slow")).await })
-        };
-        // one without a claim, then one with: whoever reports second has run beside the other
-        let unguarded = spawn();
+        let spawn =
+            |app: Router| tokio::spawn(async move { send(&app, keyed("/", "k", "slow")).await });
+        // one without a claim, then one with, in another process: whoever reports second has run
+        // beside the other
+        let unguarded = spawn(app);
         tokio::time::sleep(Duration::from_millis(500)).await;
-        let guarded = spawn();
+        let elsewhere = IdempotencyRuntime::builder().caller(Caller::shared());
+        let guarded = spawn(self::app(elsewhere.store(store.clone()).build().unwrap()));
         unguarded.await.unwrap();
         assert_eq!(
             seen.get("idempotency.double_effect"),

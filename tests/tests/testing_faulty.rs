@@ -27,6 +27,7 @@ async fn send<S: Store>(store: &Faulty<S>, operation: Operation, token: Token) -
             step.answer().await.is_ok()
         }
         Operation::Release => store.release(&key, token).answer().await.is_ok(),
+        Operation::Probe => store.probe().answer().await.is_ok(),
         other => panic!("{other:?}"),
     }
 }

@@ -7,6 +7,7 @@ use idempotent_runtime::idempotent;
     lease = "soon",
     name = "  ",
     on_store_failure = "maybe",
+    on_lost_run = "again",
     verdict = "path",
     subject,
     crate = 1,

@@ -11,7 +11,7 @@ use proc_macro2::TokenStream;
 use syn::{Expr, LitStr, Path};
 
 /// Each option's name and how it is written, for the messages.
-const OPTIONS: [(&str, &str); 10] = [
+const OPTIONS: [(&str, &str); 11] = [
     ("required", "required"),
     ("subject", "subject = user.id"),
     ("name", "name = \"create-order\""),
@@ -19,6 +19,7 @@ const OPTIONS: [(&str, &str); 10] = [
     ("wait", "wait = \"5s\""),
     ("lease", "lease = \"30s\""),
     ("on_store_failure", "on_store_failure = \"closed\""),
+    ("on_lost_run", "on_lost_run = \"unknown\""),
     ("verdict", "verdict = path::to::function"),
     ("ignore", "ignore(\"/pointer\")"),
     ("crate", "crate = path::to::idempotent_runtime"),
@@ -41,6 +42,8 @@ pub(crate) struct Args {
     pub(crate) lease: Option<Duration>,
     #[darling(with = value::on_store_failure)]
     pub(crate) on_store_failure: Option<OnStoreFailure>,
+    #[darling(with = value::on_lost_run)]
+    pub(crate) on_lost_run: Option<OnLostRun>,
     #[darling(with = value::path)]
     pub(crate) verdict: Option<Path>,
     #[darling(with = value::ignore)]
@@ -53,6 +56,12 @@ pub(crate) struct Args {
 pub(crate) enum OnStoreFailure {
     Open,
     Closed,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) enum OnLostRun {
+    Retry,
+    Unknown,
 }
 
 impl Args {

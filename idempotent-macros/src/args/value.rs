@@ -12,7 +12,7 @@ use syn::{
     Item, Lit, LitStr, Meta, Path,
 };
 
-use super::{OnStoreFailure, example};
+use super::{OnLostRun, OnStoreFailure, example};
 
 const HOUR: u64 = 60 * 60;
 
@@ -170,6 +170,18 @@ pub(super) fn on_store_failure(meta: &Meta) -> Result<Option<OnStoreFailure>> {
         "closed" => Ok(Some(OnStoreFailure::Closed)),
         _ => Err(Error::custom(
             "`on_store_failure` is \"open\" (run without protection) or \"closed\" (answer 503)",
+        )
+        .with_span(&text)),
+    }
+}
+
+pub(super) fn on_lost_run(meta: &Meta) -> Result<Option<OnLostRun>> {
+    let text = text(meta)?;
+    match text.value().as_str() {
+        "retry" => Ok(Some(OnLostRun::Retry)),
+        "unknown" => Ok(Some(OnLostRun::Unknown)),
+        _ => Err(Error::custom(
+            "`on_lost_run` is \"retry\" (a retry runs again) or \"unknown\" (answer 409)",
         )
         .with_span(&text)),
     }

@@ -6,7 +6,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote_spanned;
 use syn::ext::IdentExt;
 
-use crate::args::OnStoreFailure;
+use crate::args::{OnLostRun, OnStoreFailure};
 use crate::model::Model;
 
 /// `const { &Options::new("path::of::handler").required() }`
@@ -44,6 +44,15 @@ pub(super) fn options(model: &Model) -> TokenStream {
         }
         Some(OnStoreFailure::Closed) => {
             options.extend(quote_spanned!(at=> .on_store_failure(#root::OnStoreFailure::Closed)));
+        }
+        None => {}
+    }
+    match args.on_lost_run {
+        Some(OnLostRun::Retry) => {
+            options.extend(quote_spanned!(at=> .on_lost_run(#root::OnLostRun::Retry)));
+        }
+        Some(OnLostRun::Unknown) => {
+            options.extend(quote_spanned!(at=> .on_lost_run(#root::OnLostRun::Unknown)));
         }
         None => {}
     }
@@ -101,6 +110,10 @@ mod tests {
         for (written, policy) in [("open", "Open"), ("closed", "Closed")] {
             let call = format!("{new}.on_store_failure(rt::OnStoreFailure::{policy})}}");
             assert_eq!(expanded(quote!(on_store_failure = #written)), call);
+        }
+        for (written, policy) in [("retry", "Retry"), ("unknown", "Unknown")] {
+            let call = format!("{new}.on_lost_run(rt::OnLostRun::{policy})}}");
+            assert_eq!(expanded(quote!(on_lost_run = #written)), call);
         }
         assert_eq!(
             expanded(quote!(verdict = a::b)),

@@ -6,11 +6,15 @@
 use std::sync::Arc;
 
 use axum::http::{HeaderValue, StatusCode, header, response::Parts};
-use tokio::runtime::Handle;
 
-use super::{Request, in_time, told::Told};
+use super::{
+    Answer,
+    held::Held,
+    register::Place,
+    report::{Owed, Report},
+    request::Request,
+};
 use crate::{
-    error::StoreError,
     metrics::Operation,
     record::{Record, RecordBody},
     store::{CompleteOutcome, ReleaseOutcome, Step},
@@ -18,13 +22,19 @@ use crate::{
 
 /// A run in progress.
 pub(crate) struct Lease {
-    request: Box<Request>,
+    request: Arc<Request>,
+    /// Held while it is the one of this process that others follow.
+    place: Option<Place>,
+    /// Renewed while it lasts.
+    held: Option<Arc<Held>>,
     guarded: bool,
-    report: Report,
+    /// Whether a claim has gone out.
+    sent: bool,
+    due: Due,
 }
 
 /// What is owed to the store.
-enum Report {
+enum Due {
     /// The handler has not taken effect.
     Release,
     /// It has. Without its response, this much is left to tell.
@@ -32,7 +42,7 @@ enum Report {
         status: StatusCode,
         location: Option<HeaderValue>,
     },
-    Sent,
+    Nothing,
 }
 
 /// Which response answers the request.
@@ -44,12 +54,23 @@ pub(crate) enum Finish {
 
 impl Lease {
     /// A run that may begin; it occupies a place that the caller has taken.
-    pub(super) fn new(request: Box<Request>, guarded: bool) -> Self {
+    pub(super) fn new(
+        request: Arc<Request>,
+        place: Option<Place>,
+        guarded: bool,
+        sent: bool,
+    ) -> Self {
         request.engine.hot.run_begins();
+        if let Some(place) = &place {
+            place.stands(false);
+        }
         Self {
+            held: Held::begin(&request, guarded),
             request,
+            place,
             guarded,
-            report: Report::Release,
+            sent,
+            due: Due::Release,
         }
     }
 
@@ -62,11 +83,16 @@ impl Lease {
         self.guarded
     }
 
+    /// What knows whether it still does, where it can be lost.
+    pub(crate) fn held(&self) -> Option<Arc<Held>> {
+        self.held.clone()
+    }
+
     /// The handler has answered: unless it [took no effect](Self::failed), its claim is not
     /// released any more.
     pub(crate) fn answered(&mut self, response: &Parts) {
         let location = response.headers.get(header::LOCATION).cloned();
-        self.report = Report::Complete {
+        self.due = Due::Complete {
             status: response.status,
             location,
         };
@@ -74,34 +100,46 @@ impl Lease {
 
     /// The answer says that the handler took no effect.
     pub(crate) fn failed(&mut self) {
-        self.report = Report::Release;
+        self.due = Due::Release;
     }
 
     /// Reports the success. The first one of the key is the answer to all.
     pub(crate) fn complete(mut self, record: Record) -> Step<Finish> {
-        self.report = Report::Sent;
-        match self.request.complete(Arc::new(record)) {
-            Step::Now(outcome) => Step::Now(self.completed(outcome)),
-            Step::Later(command) => Step::later(async move {
-                let limit = self.request.engine.store_timeout;
-                self.completed(in_time(limit, Step::Later(command)).await)
-            }),
-        }
+        self.due = Due::Nothing;
+        let record = Arc::new(record);
+        // For who follows, and in case that it must be reported again.
+        let kept = self.request.engine.remote.is_some();
+        let kept = kept.then(|| Arc::clone(&record));
+        let ended = self.ended();
+        self.report(
+            ended,
+            move |request| request.complete(record, request.policy.retention),
+            move |lease, outcome| lease.completed(kept, outcome),
+        )
     }
 
-    fn completed(&self, outcome: Result<CompleteOutcome, StoreError>) -> Finish {
+    fn completed(&mut self, kept: Option<Arc<Record>>, outcome: Answer<CompleteOutcome>) -> Finish {
         let told = self.request.told();
         match outcome {
             Ok(outcome) => {
                 told.completed(&outcome);
                 match outcome {
-                    CompleteOutcome::Stored | CompleteOutcome::Displaced => Finish::Own,
-                    CompleteOutcome::Completed(record) => self.request.answer_of(record),
+                    CompleteOutcome::Stored | CompleteOutcome::Displaced => {
+                        self.leave(kept);
+                        Finish::Own
+                    }
+                    CompleteOutcome::Completed(record) => {
+                        self.leave(Some(Arc::clone(&record)));
+                        self.answer_of(record)
+                    }
                 }
             }
             Err(error) => {
-                let so = "its response is not recorded: a retry waits, or runs again once the claim has gone";
+                let so = "its response is answered all the same, and reported again";
                 told.degraded(Operation::Complete, &error, so);
+                if let Some(record) = kept {
+                    self.later(Owed::Complete(record));
+                }
                 Finish::Own
             }
         }
@@ -109,115 +147,114 @@ impl Lease {
 
     /// Reports that the handler took no effect, so that a retry runs.
     pub(crate) fn release(mut self) -> Step<Finish> {
-        self.report = Report::Sent;
-        match self.request.release() {
-            Step::Now(outcome) => Step::Now(self.released(outcome)),
-            Step::Later(command) => Step::later(async move {
-                let limit = self.request.engine.store_timeout;
-                self.released(in_time(limit, Step::Later(command)).await)
-            }),
+        self.due = Due::Nothing;
+        // From here on no renewal goes out that would have to be taken back.
+        let ended = self.ended();
+        if !self.may_stand() {
+            return Step::Now(Finish::Own);
         }
+        self.report(ended, Request::release, Self::released)
     }
 
-    fn released(&self, outcome: Result<ReleaseOutcome, StoreError>) -> Finish {
+    fn released(&mut self, outcome: Answer<ReleaseOutcome>) -> Finish {
         match outcome {
             Ok(ReleaseOutcome::Released | ReleaseOutcome::NotHeld) => Finish::Own,
-            Ok(ReleaseOutcome::Completed(record)) => self.request.answer_of(record),
+            Ok(ReleaseOutcome::Completed(record)) => {
+                self.leave(Some(Arc::clone(&record)));
+                self.answer_of(record)
+            }
             Err(error) => {
                 let so = "a retry waits until the claim has gone";
                 self.request.told().degraded(Operation::Release, &error, so);
+                self.later(Owed::Release);
                 Finish::Own
             }
         }
     }
-}
 
-impl Drop for Lease {
-    fn drop(&mut self) {
-        match std::mem::replace(&mut self.report, Report::Sent) {
-            Report::Sent => {}
-            Report::Release => self.request.release_in_background(),
-            Report::Complete { status, location } => {
-                let record = Record::marker(self.request.fingerprint, status, location);
-                let completed = self.request.complete(Arc::new(record));
-                in_background(
-                    &self.request,
-                    Operation::Complete,
-                    completed,
-                    Told::completed,
-                );
+    /// Sends a report once no renewal is under way, and deals with the answer.
+    fn report<T: Send + 'static>(
+        mut self,
+        ended: Step<()>,
+        send: impl FnOnce(&Request) -> Step<Answer<T>> + Send + 'static,
+        done: impl FnOnce(&mut Self, Answer<T>) -> Finish + Send + 'static,
+    ) -> Step<Finish> {
+        let step = match ended {
+            Step::Now(()) => send(&self.request),
+            Step::Later(ended) => {
+                return Step::later(async move {
+                    ended.await;
+                    let step = send(&self.request);
+                    let outcome = self.request.engine.answer(step).await;
+                    done(&mut self, outcome)
+                });
             }
+        };
+        match step {
+            Step::Now(outcome) => Step::Now(done(&mut self, outcome)),
+            Step::Later(command) => Step::later(async move {
+                let step = Step::Later(command);
+                let outcome = self.request.engine.answer(step).await;
+                done(&mut self, outcome)
+            }),
         }
-        self.request.engine.hot.run_ends();
-        self.request.engine.capacity.give_back();
-    }
-}
-
-impl Request {
-    fn complete(&self, record: Arc<Record>) -> Step<Result<CompleteOutcome, StoreError>> {
-        self.engine
-            .store
-            .complete(&self.key, self.token, record, self.policy.retention)
     }
 
-    fn release(&self) -> Step<Result<ReleaseOutcome, StoreError>> {
-        self.engine.store.release(&self.key, self.token)
+    /// Ends the renewals.
+    fn ended(&self) -> Step<()> {
+        self.held.as_ref().map_or(Step::Now(()), Held::end)
     }
 
-    /// Releases without waiting for it.
-    pub(super) fn release_in_background(&self) {
-        in_background(self, Operation::Release, self.release(), |_, _| {});
+    /// Whether the store may know of a claim of this run.
+    fn may_stand(&self) -> bool {
+        self.sent || self.held.as_ref().is_some_and(|held| held.sent())
+    }
+
+    /// Others of this process go on, with the record that stands if there is one.
+    fn leave(&mut self, record: Option<Arc<Record>>) {
+        if let Some(place) = self.place.take() {
+            place.leave(record);
+        }
+    }
+
+    fn later(&mut self, owed: Owed) {
+        // After a failure nobody has to wait for the report.
+        let place = match owed {
+            Owed::Complete(_) => self.place.take(),
+            Owed::Release => None,
+        };
+        Report::later(&self.request, owed, self.held.take(), place);
     }
 
     /// Another run's record answers this request if it is the same request, and if there is a
     /// response in it.
     fn answer_of(&self, record: Arc<Record>) -> Finish {
         let answers = matches!(record.body, RecordBody::Stored(_));
-        if record.fingerprint == self.fingerprint && answers {
+        if record.fingerprint == self.request.fingerprint && answers {
             Finish::Replay(record)
         } else {
             Finish::Own
         }
     }
-
-    /// Who log lines are about.
-    pub(super) fn told(&self) -> Told {
-        Told {
-            key: self.key,
-            handler: self.policy.handler,
-        }
-    }
 }
 
-/// Carries out a command that nobody waits for.
-fn in_background<T: Send + 'static>(
-    request: &Request,
-    operation: Operation,
-    step: Step<Result<T, StoreError>>,
-    done: fn(Told, &T),
-) {
-    let told = request.told();
-    let report = move |outcome: Result<T, StoreError>| match outcome {
-        Ok(outcome) => done(told, &outcome),
-        Err(error) => told.degraded(
-            operation,
-            &error,
-            "the key stays taken until its lease is over",
-        ),
-    };
-    match (step, Handle::try_current()) {
-        (Step::Now(outcome), _) => report(outcome),
-        (Step::Later(command), Ok(handle)) => {
-            let under_way = request.engine.under_way();
-            drop(handle.spawn(async move {
-                let limit = under_way.0.store_timeout;
-                report(in_time(limit, Step::Later(command)).await);
-            }));
+impl Drop for Lease {
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.due, Due::Nothing) {
+            Due::Nothing => {}
+            Due::Release => {
+                if self.may_stand() {
+                    self.later(Owed::Release);
+                }
+            }
+            Due::Complete { status, location } => {
+                let record = Record::marker(self.request.fingerprint, status, location);
+                self.later(Owed::Complete(Arc::new(record)));
+            }
         }
-        (Step::Later(_), Err(_)) => {
-            let error =
-                StoreError::unavailable("no Tokio runtime is left to carry the command out");
-            report(Err(error));
-        }
+        // What is reported later has taken it along.
+        drop(self.ended());
+        self.request.engine.hot.run_ends();
+        self.request.engine.capacity.give_back();
     }
 }

@@ -44,6 +44,34 @@ impl Told {
         );
     }
 
+    /// Counts and logs that a run is not the only one that may run.
+    pub(super) fn lease_lost(self, how: &str) {
+        metrics::lease_lost();
+        tracing::error!(
+            key = %self.key,
+            handler = self.handler,
+            "the claim of a running handler is lost, and a retry may run beside it: {how}"
+        );
+    }
+
+    /// A claim stands again that had gone.
+    pub(super) fn restored(self) {
+        tracing::warn!(
+            key = %self.key,
+            handler = self.handler,
+            "the claim of a running handler had gone from the store and was put back: the store lost data, or the lease is too short"
+        );
+    }
+
+    /// A report has outlived its retention.
+    pub(super) fn gave_up(self) {
+        tracing::error!(
+            key = %self.key,
+            handler = self.handler,
+            "the store could not be told of a handler's success within its retention: a retry runs again"
+        );
+    }
+
     /// What stands at the key is of a kind that this version cannot compare.
     pub(super) fn incomparable(self, found: u8, expected: u8) {
         tracing::error!(

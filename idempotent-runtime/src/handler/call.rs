@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use super::{IdempotencyContext, Options, problem::Problem};
 use crate::{
     caller::{Found, Subject},
-    engine,
+    engine::{self, Attempt},
     fingerprint::Fingerprint,
     key::{self, IdempotencyKey, Part, Scope},
     runtime::Inner,
@@ -102,7 +102,7 @@ impl Call {
         });
         let runtime = self.runtime.clone();
         let policy = options.policy(&runtime.settings);
-        let request = Box::new(engine::Request::new(
+        let attempt = Attempt::new(engine::Request::new(
             runtime.engine(),
             storage,
             fingerprint,
@@ -112,7 +112,7 @@ impl Call {
             runtime,
             options,
             observed,
-            request,
+            attempt,
         })
     }
 }
@@ -151,7 +151,7 @@ pub(super) struct Bound {
     pub(super) options: &'static Options,
     /// The context, where the handler has asked for it.
     pub(super) observed: Option<(IdempotencyContext, IdempotencyKey)>,
-    pub(super) request: Box<engine::Request>,
+    pub(super) attempt: Attempt,
 }
 
 fn is_form(content_type: &[u8]) -> bool {

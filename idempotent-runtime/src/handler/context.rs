@@ -11,7 +11,7 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    engine::Request,
+    engine::{Held, Lease},
     fingerprint::Fingerprint,
     key::{IdempotencyKey, StorageKey},
 };
@@ -41,6 +41,7 @@ struct Bound {
     storage: StorageKey,
     fingerprint: Fingerprint,
     guarded: bool,
+    held: Option<Arc<Held>>,
 }
 
 impl IdempotencyContext {
@@ -85,14 +86,26 @@ impl IdempotencyContext {
         self.0.get().is_some_and(|bound| bound.guarded)
     }
 
-    /// Fills it for the run of `request`.
-    pub(super) fn bind(&self, key: IdempotencyKey, request: &Request, guarded: bool) {
+    /// Whether the claim that guards this run has been lost: its lease ran out because the store
+    /// could not be reached or the process stood still, or another request of the key has taken it.
+    /// A retry may run beside this run, so a handler can ask before it does what cannot be undone.
+    /// Once `true` it stays so; always `false` in an embedded store, whose claims have no lease.
+    #[must_use]
+    pub fn lease_lost(&self) -> bool {
+        let held = self.0.get().and_then(|bound| bound.held.as_ref());
+        held.is_some_and(|held| held.lost())
+    }
+
+    /// Fills it for a run.
+    pub(super) fn bind(&self, key: IdempotencyKey, lease: &Lease) {
+        let request = lease.request();
         // A context is bound once; a second run of the same request does not exist.
         drop(self.0.set(Bound {
             key,
             storage: request.key,
             fingerprint: request.fingerprint,
-            guarded,
+            guarded: lease.guarded(),
+            held: lease.held(),
         }));
     }
 }
@@ -102,6 +115,7 @@ impl fmt::Debug for IdempotencyContext {
         f.debug_struct("IdempotencyContext")
             .field("key", &self.key())
             .field("guarded", &self.guarded())
+            .field("lease_lost", &self.lease_lost())
             .finish()
     }
 }

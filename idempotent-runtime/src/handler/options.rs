@@ -7,7 +7,7 @@ use axum::http::response::Parts;
 use crate::{
     engine::Policy,
     runtime::Verdict,
-    settings::{OnStoreFailure, Settings},
+    settings::{OnLostRun, OnStoreFailure, Settings},
 };
 
 /// The options of one attribute; what it leaves out, the settings decide.
@@ -22,6 +22,7 @@ pub struct Options {
     wait: Option<Duration>,
     lease: Option<Duration>,
     on_store_failure: Option<OnStoreFailure>,
+    on_lost_run: OnLostRun,
 }
 
 impl Options {
@@ -38,6 +39,7 @@ impl Options {
             wait: None,
             lease: None,
             on_store_failure: None,
+            on_lost_run: OnLostRun::Retry,
         }
     }
 
@@ -97,6 +99,13 @@ impl Options {
         self
     }
 
+    /// `on_lost_run = ".."`.
+    #[must_use]
+    pub const fn on_lost_run(mut self, policy: OnLostRun) -> Self {
+        self.on_lost_run = policy;
+        self
+    }
+
     pub(super) fn policy(&self, settings: &Settings) -> Policy {
         // A handler that requires a key asks for the guarantee, so it does not run without one.
         let by_default = if self.required {
@@ -109,6 +118,7 @@ impl Options {
             wait: self.wait.unwrap_or(settings.wait),
             lease: self.lease.unwrap_or(settings.lease),
             on_store_failure: self.on_store_failure.unwrap_or(by_default),
+            on_lost_run: self.on_lost_run,
             handler: self.handler,
         }
     }

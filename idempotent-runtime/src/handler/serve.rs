@@ -48,14 +48,14 @@ pub(super) fn begin(bound: Bound) -> Begun {
         runtime,
         options,
         observed,
-        request,
+        attempt,
     } = bound;
     let serving = Serving {
         runtime,
         options,
         observed,
     };
-    match request.start() {
+    match attempt.start() {
         Start::Decided(decision) => match serving.answer(decision) {
             Ok(running) => Begun::Work {
                 running: Step::Now(Ok(running)),
@@ -63,11 +63,11 @@ pub(super) fn begin(bound: Bound) -> Begun {
             },
             Err(response) => Begun::Answered(response),
         },
-        Start::Pending(request, pending) => {
+        Start::Pending(attempt, pending) => {
             let phase = Arc::new(Phase::default());
             let work = Arc::clone(&phase);
             let running =
-                Step::later(async move { serving.answer(request.decided(pending, work).await) });
+                Step::later(async move { serving.answer(attempt.decided(pending, work).await) });
             Begun::Work {
                 running,
                 phase: Some(phase),
@@ -82,7 +82,7 @@ impl Serving {
         match decision {
             Decision::Run(lease) => {
                 if let Some((context, key)) = &self.observed {
-                    context.bind(key.clone(), lease.request(), lease.guarded());
+                    context.bind(key.clone(), &lease);
                 }
                 Ok(Running {
                     serving: self,

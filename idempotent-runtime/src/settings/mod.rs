@@ -22,6 +22,18 @@ pub enum OnStoreFailure {
     Closed,
 }
 
+/// What a retry does that finds an attempt of which nobody knows how it ended: its process died, or
+/// was cut off from the store, for longer than the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum OnLostRun {
+    /// It runs the handler again.
+    Retry,
+    /// It is refused with 409, until the attempt is reported after all or its retention is over.
+    Unknown,
+}
+
 /// The numbers of a runtime. Every field has a default; [`build`](crate::Builder::build) names all
 /// values that are out of bounds in one error.
 ///
@@ -125,8 +137,8 @@ impl Settings {
     setters! {
         /// How long a finished request is remembered. Default 24 h, from 1 h to 168 h.
         retention: Duration,
-        /// How long a claim outlives the process that holds it, in stores with leases. It is not
-        /// renewed yet, so it must be longer than the slowest handler.
+        /// How long a claim outlives the process that holds it, in stores with leases. While the
+        /// handler runs it is renewed each third of it.
         /// Default 30 s, from 1 s to 1 h.
         lease: Duration,
         /// How long a duplicate waits for the first request before it is refused with 409.
