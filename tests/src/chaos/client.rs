@@ -19,7 +19,10 @@ use super::{
 };
 
 /// The longest that a client goes on trying.
-const PATIENCE: Ms = 60_000;
+const PERSISTENCE: Ms = 60_000;
+/// How long it waits for an answer where it does not give up at once: less than a copy may stand
+/// still, so that it asks another one meanwhile.
+const PATIENCE: Ms = 900;
 
 pub(super) struct Client {
     world: Arc<World>,
@@ -101,7 +104,7 @@ struct Pursuit {
 impl Pursuit {
     async fn until_answered(&mut self, key: &str) {
         let start = now();
-        while now() < start + PATIENCE {
+        while now() < start + PERSISTENCE {
             let attempt = self.attempt(key).await;
             let done = matches!(attempt.outcome, Outcome::Created { .. } | Outcome::Wrong(_));
             self.world.history.attempt(key, attempt);
@@ -119,24 +122,28 @@ impl Pursuit {
         let patience = if self.random.percent(20) {
             self.random.between(1, 100)
         } else {
-            3000
+            PATIENCE
         };
-        let from = now();
-        let outcome = match self.world.copies[self.copy].url() {
-            Some(url) => send(&self.world, &url, key, patience).await,
-            None => Outcome::NoAnswer("it is dead"),
-        };
-        Attempt {
-            copy: self.copy,
-            from,
-            until: now(),
-            outcome,
-        }
+        send(&self.world, self.copy, key, patience).await
     }
 }
 
-/// Sends the order of a key once.
-pub(super) async fn send(world: &World, url: &str, key: &str, patience: Ms) -> Outcome {
+/// Sends the order of a key to a copy, once.
+pub(super) async fn send(world: &World, copy: usize, key: &str, patience: Ms) -> Attempt {
+    let from = now();
+    let outcome = match world.copies[copy].url() {
+        Some(url) => ask(world, &url, key, patience).await,
+        None => Outcome::NoAnswer("it is dead"),
+    };
+    Attempt {
+        copy,
+        from,
+        until: now(),
+        outcome,
+    }
+}
+
+async fn ask(world: &World, url: &str, key: &str, patience: Ms) -> Outcome {
     let order = world.history.order(key);
     let request = world
         .http

@@ -25,6 +25,8 @@ const RECOVERY: Ms = 2000;
 enum Kind {
     /// kill -9, and a new process after a while.
     Kill,
+    /// No connection to Redis for a while, then kill -9: what was to be reported is lost.
+    KillCut,
     /// SIGSTOP, and SIGCONT after a while.
     Freeze,
     /// A slow network, within the store's timeout.
@@ -43,9 +45,10 @@ enum Kind {
 }
 
 /// What strikes in a round, and how many milliseconds it lasts.
-const KINDS: [(Kind, Ms, Ms); 14] = [
+const KINDS: [(Kind, Ms, Ms); 15] = [
     (Kind::Kill, 0, 100),
     (Kind::Kill, 500, 1500),
+    (Kind::KillCut, 100, 500),
     (Kind::Freeze, 20, UNNOTICED),
     (Kind::Freeze, 1300, 2500),
     (Kind::Delay, 800, 1500),
@@ -75,6 +78,10 @@ impl Fault {
     pub(super) fn all(random: &mut Random, copies: usize) -> Vec<Self> {
         let mut kinds = KINDS;
         random.shuffle(&mut kinds);
+        // What comes before it is excused by it, so it comes soon.
+        let lost = |kind: &(Kind, Ms, Ms)| matches!(kind.0, Kind::RedisRestartsEmpty);
+        let at = kinds.iter().position(lost).expect("it is among them");
+        kinds.swap(at, random.below(3));
         let faults = kinds.into_iter().map(|(kind, least, most)| Self {
             kind,
             copy: random.below(copies),
@@ -90,10 +97,17 @@ impl Fault {
         let from = now();
         match self.kind {
             Kind::Kill => {
-                copy.kill();
-                world.history.killed(self.copy, now());
-                self.note(world, Effect::Killed, from, now());
+                self.kill(world);
                 pause(self.ms).await;
+                copy.restart();
+                world.born(self.copy);
+            }
+            Kind::KillCut => {
+                copy.proxy.cut();
+                pause(self.ms).await;
+                self.kill(world);
+                copy.proxy.pass();
+                self.note(world, Effect::Apart, from, now());
                 copy.restart();
                 world.born(self.copy);
             }
@@ -132,6 +146,13 @@ impl Fault {
         }
     }
 
+    fn kill(&self, world: &World) {
+        let from = now();
+        world.copies[self.copy].kill();
+        world.history.killed(self.copy, now());
+        self.note(world, Effect::Killed, from, now());
+    }
+
     /// Changes the network of a copy; what that can do.
     fn disturb(&self, proxy: &Proxy) -> Effect {
         match self.kind {
@@ -164,9 +185,11 @@ impl Fault {
                 proxy.strand();
                 Effect::Apart
             }
-            Kind::Kill | Kind::Freeze | Kind::RedisRestartsEmpty | Kind::RedisFreezes => {
-                Effect::None
-            }
+            Kind::Kill
+            | Kind::KillCut
+            | Kind::Freeze
+            | Kind::RedisRestartsEmpty
+            | Kind::RedisFreezes => Effect::None,
         }
     }
 

@@ -111,6 +111,8 @@ pub(super) struct Life {
 pub(super) struct Operation {
     pub(super) order: Order,
     pub(super) attempts: Vec<Attempt>,
+    /// What it replays once everything has healed.
+    pub(super) replays: Vec<Attempt>,
 }
 
 impl Operation {
@@ -146,6 +148,7 @@ impl History {
         let operation = Operation {
             order,
             attempts: Vec::new(),
+            replays: Vec::new(),
         };
         let before = self.0.lock().operations.insert(key.to_owned(), operation);
         assert!(before.is_none(), "two operations have the key {key}");
@@ -203,7 +206,7 @@ impl Past {
     pub(super) fn tale(&self, key: &str, rows: &[&Row]) -> String {
         let operation = &self.operations[key];
         let mut lines: Vec<(Ms, String)> = Vec::new();
-        for attempt in &operation.attempts {
+        for attempt in operation.attempts.iter().chain(&operation.replays) {
             let took = attempt.until - attempt.from;
             let line = format!("copy {}: {} after {took} ms", attempt.copy, attempt.outcome);
             lines.push((attempt.from, format!("sent to {line}")));

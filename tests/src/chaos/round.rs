@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::{
     client::{Client, send},
     fault::{Fault, LEASE, STORE_TIMEOUT, watch_machine},
-    history::{Ms, Outcome},
+    history::{Attempt, Ms, Outcome},
     judge::{Counts, Evidence, Verdict},
     random::Random,
     time::{now, pause},
@@ -121,36 +121,23 @@ pub async fn round(plan: Plan) -> Report {
 
 /// Asks two copies for each key once more, then for the rows and the counts.
 async fn gather(world: &World, random: &mut Random) -> Evidence {
-    let past = world.history.past();
+    let mut past = world.history.past();
     let urls: Vec<_> = world
         .copies
         .iter()
         .map(|copy| copy.url().expect("it lives"))
         .collect();
-    let answered = past
+    let mut copy = || random.below(urls.len());
+    let asked = past
         .operations
-        .iter()
-        .filter(|(_, operation)| operation.is_answered());
-    let asked: Vec<_> = answered
-        .map(|(key, _)| {
-            (
-                key.clone(),
-                random.below(urls.len()),
-                random.below(urls.len()),
-            )
-        })
-        .collect();
-    let replays = stream::iter(asked)
-        .map(|(key, one, two)| {
-            let urls = &urls;
-            async move {
-                let first = send(world, &urls[one], &key, 5000).await;
-                let second = send(world, &urls[two], &key, 5000).await;
-                (key, vec![first, second])
+        .iter_mut()
+        .map(|(key, operation)| (key, operation, copy(), copy()));
+    stream::iter(asked)
+        .for_each_concurrent(CLIENTS, |(key, operation, one, two)| async move {
+            for copy in [one, two] {
+                operation.replays.push(replay(world, copy, key).await);
             }
         })
-        .buffer_unordered(CLIENTS)
-        .collect()
         .await;
     let mut counts = Counts::default();
     for url in &urls {
@@ -165,9 +152,21 @@ async fn gather(world: &World, random: &mut Random) -> Evidence {
         mode: world.mode,
         past,
         rows: rows(&world.http, &urls[0]).await,
-        replays,
         counts,
     }
+}
+
+/// What a copy answers in peace; a record that Redis has lost is made anew, after the failures that
+/// the order may ask for.
+async fn replay(world: &World, copy: usize, key: &str) -> Attempt {
+    let mut attempt = send(world, copy, key, 5000).await;
+    for _ in 0..2 {
+        if !matches!(attempt.outcome, Outcome::Refused(_)) {
+            break;
+        }
+        attempt = send(world, copy, key, 5000).await;
+    }
+    attempt
 }
 
 impl fmt::Display for Report {
