@@ -88,8 +88,8 @@
 //! # Stores
 //!
 //! A store keeps claims and records. [`MemoryStore`] does so in the process, bounded by bytes: it is
-//! right for one replica, and forgets at a restart. A store of your own is one trait of four
-//! atomic steps. See [`store::Store`].
+//! right for one replica, and forgets at a restart. `RedisStore` (feature `redis`) is shared by
+//! replicas. A store of your own is one trait of four atomic steps. See [`store::Store`].
 //!
 //! When a store fails before the handler has run, the handler runs without the guarantee, or the
 //! request is refused. See [`OnStoreFailure`]. A store that is down is not asked again before it
@@ -139,6 +139,8 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `redis` | `RedisStore`: Redis or Valkey, one server, Sentinel or a cluster |
+//! | `redis-rustls` | TLS for it, by rustls and with the operating system's certificates |
 //! | `testing` | the module `testing`: the contract suite that defines a store, and a store that fails on demand |
 //! | `typed-routing` | `#[idempotent]` on handlers routed by `axum_extra::routing::TypedPath` |
 

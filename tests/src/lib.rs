@@ -10,6 +10,7 @@
 pub mod chaos;
 pub mod example;
 pub mod http;
+pub mod log;
 pub mod model;
 pub mod proxy;
 pub mod redis;

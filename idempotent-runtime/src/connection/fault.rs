@@ -80,6 +80,11 @@ impl Fault {
         self.code() == Some("OOM")
     }
 
+    /// The key is on its way to another node of the cluster.
+    pub(crate) fn is_moving(&self) -> bool {
+        matches!(self.code(), Some("MOVED" | "ASK" | "TRYAGAIN"))
+    }
+
     /// At the key stands another type than the command is for.
     pub(crate) fn is_another_type(&self) -> bool {
         self.code() == Some("WRONGTYPE")
@@ -135,7 +140,7 @@ fn hint(error: &RedisError) -> &'static str {
             " (this server is a replica; connect to the master, or through Sentinel)"
         }
         Some("NOREPLICAS") => " (fewer replicas than `min-replicas-to-write`)",
-        Some("NOPERM") => " (grant the user what the page of the Redis store lists)",
+        Some("NOPERM") => " (grant the user what the page of `RedisStore` lists)",
         Some("MOVED" | "ASK") => " (this is a cluster; connect to it as one)",
         _ => "",
     }

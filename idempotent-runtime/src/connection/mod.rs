@@ -48,7 +48,7 @@ struct Shared {
     state: Mutex<State>,
     /// Whether the server has been found to be one that can be used.
     checked: AtomicBool,
-    /// Whether it has been complained of.
+    /// Whether it has been complained of since it could be used.
     complained: AtomicBool,
     opened: AtomicU64,
 }
@@ -164,6 +164,10 @@ impl Connection {
     }
 
     /// The fresh connection that is being opened; begins with it if none is.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "owned by those who wait for the connection; it ends by itself within its time"
+    )]
     fn opening(&self, state: &mut State) -> watch::Receiver<Option<Opened>> {
         // Its task may have ended with the Tokio runtime that it ran on.
         if let Some(opening) = &state.opening
@@ -200,26 +204,30 @@ async fn answer(mut opening: watch::Receiver<Option<Opened>>) -> Opened {
 
 impl Shared {
     async fn open(&self, before: Option<&Open>) -> Opened {
+        let opened = self.try_open(before).await;
+        match &opened {
+            Ok(_) => {
+                self.checked.store(true, Ordering::Relaxed);
+                self.complained.store(false, Ordering::Relaxed);
+            }
+            Err(opening) => self.complain(opening),
+        }
+        opened
+    }
+
+    async fn try_open(&self, before: Option<&Open>) -> Opened {
         let link = self.server.open().await?;
         let before = before.map(|open| &*open.peers).unwrap_or_default();
         let check = !self.checked.load(Ordering::Relaxed);
-        match handshake::greet(&self.server, link, before, check).await {
-            Ok((link, peers)) => {
-                self.checked.store(true, Ordering::Relaxed);
-                Ok(Arc::new(Open {
-                    link,
-                    peers,
-                    broken: AtomicBool::new(false),
-                }))
-            }
-            Err(opening) => {
-                self.complain(&opening);
-                Err(opening)
-            }
-        }
+        let (link, peers) = handshake::greet(&self.server, link, before, check).await?;
+        Ok(Arc::new(Open {
+            link,
+            peers,
+            broken: AtomicBool::new(false),
+        }))
     }
 
-    /// Says once that a server which could not be reached at first turns out to be unusable.
+    /// Says once that a server which can be reached is of no use, such as with another password.
     fn complain(&self, opening: &Opening) {
         if let Opening::Unusable(why) = opening
             && !self.complained.swap(true, Ordering::Relaxed)

@@ -25,11 +25,14 @@ const REDIRECTIONS: u32 = 2;
 /// Where a connection leads.
 pub(crate) enum Server {
     /// One server.
-    One(Client),
+    One(Box<Client>),
     /// The master among servers that sentinels watch over.
     Watched(Watched),
     /// A cluster.
-    Cluster { client: ClusterClient, urls: String },
+    Cluster {
+        client: Box<ClusterClient>,
+        urls: String,
+    },
     /// Wherever the user's own connection leads.
     Given(Box<dyn Given>),
 }
@@ -37,7 +40,7 @@ pub(crate) enum Server {
 impl Server {
     /// One server at this address.
     pub(crate) fn one(url: &str) -> Result<Self, Error> {
-        Ok(Self::One(client(parse(url)?)?))
+        Ok(Self::One(Box::new(client(parse(url)?)?)))
     }
 
     /// The master of this name, asked of sentinels at these addresses.
@@ -55,6 +58,9 @@ impl Server {
     /// The cluster of which these are some nodes.
     pub(crate) fn cluster<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self, Error> {
         let nodes = parse_all(urls)?;
+        for node in &nodes {
+            client(node.clone())?;
+        }
         let urls: Vec<_> = nodes.iter().map(|node| node.addr().to_string()).collect();
         let client = ClusterClientBuilder::new(nodes)
             .use_protocol(ProtocolVersion::RESP2)
@@ -66,8 +72,10 @@ impl Server {
             .max_retry_wait(50)
             .build()
             .map_err(|error| refused(&urls.join(", "), &error))?;
-        let urls = urls.join(", ");
-        Ok(Self::Cluster { client, urls })
+        Ok(Self::Cluster {
+            client: Box::new(client),
+            urls: urls.join(", "),
+        })
     }
 
     /// A fresh connection, which speaks RESP2.
@@ -145,11 +153,21 @@ fn client(info: ConnectionInfo) -> Result<Client, Error> {
         return Err(Error::new(
             ErrorKind::Configuration,
             format!(
-                "{address} cannot be connected to: turn on the feature `redis-rustls` or `redis-native-tls` for a `rediss://` URL"
+                "{address} cannot be connected to: turn on the feature `redis-rustls` for a `rediss://` URL"
             ),
         ));
     }
+    choose_cryptography();
     Client::open(info).map_err(|error| refused(&address, &error))
+}
+
+/// rustls takes the one of the process, which the application may have chosen already.
+fn choose_cryptography() {
+    #[cfg(feature = "redis-rustls")]
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Another thread may have been faster, which is as good.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
 }
 
 fn refused(what: &str, error: &redis::RedisError) -> Error {
