@@ -15,6 +15,7 @@ pub mod model;
 pub mod proxy;
 pub mod redis;
 pub mod replay;
+pub mod replica;
 pub mod source;
 pub mod store;
 
