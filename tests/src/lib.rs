@@ -9,7 +9,9 @@
 
 pub mod chaos;
 pub mod example;
+pub mod fleet;
 pub mod http;
+pub mod locked;
 pub mod log;
 pub mod model;
 pub mod proxy;

@@ -31,7 +31,7 @@ pub(crate) enum Server {
     /// A cluster.
     Cluster {
         client: Box<ClusterClient>,
-        urls: String,
+        nodes: Vec<Client>,
     },
     /// Wherever the user's own connection leads.
     Given(Box<dyn Given>),
@@ -57,12 +57,9 @@ impl Server {
 
     /// The cluster of which these are some nodes.
     pub(crate) fn cluster<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self, Error> {
-        let nodes = parse_all(urls)?;
-        for node in &nodes {
-            client(node.clone())?;
-        }
-        let urls: Vec<_> = nodes.iter().map(|node| node.addr().to_string()).collect();
-        let client = ClusterClientBuilder::new(nodes)
+        let infos = parse_all(urls)?;
+        let nodes: Result<Vec<_>, _> = infos.iter().cloned().map(client).collect();
+        let client = ClusterClientBuilder::new(infos)
             .use_protocol(ProtocolVersion::RESP2)
             .connection_timeout(OPENING)
             .response_timeout(RESPONSE)
@@ -71,10 +68,10 @@ impl Server {
             .min_retry_wait(10)
             .max_retry_wait(50)
             .build()
-            .map_err(|error| refused(&urls.join(", "), &error))?;
+            .map_err(|error| refused("the Redis cluster", &error))?;
         Ok(Self::Cluster {
             client: Box::new(client),
-            urls: urls.join(", "),
+            nodes: nodes?,
         })
     }
 
@@ -86,12 +83,14 @@ impl Server {
                 let master = within(OPENING, watched.find()).await?;
                 open_one(&master, ProtocolVersion::RESP2, &config()).await
             }
-            Self::Cluster { client, .. } => {
-                let open = async {
-                    let link = client.get_async_connection().await?;
-                    Ok::<_, Opening>(Link::Cluster(link))
-                };
-                within(OPENING_CLUSTER, open).await
+            Self::Cluster { client, nodes } => {
+                within(OPENING_CLUSTER, async {
+                    match client.get_async_connection().await {
+                        Ok(link) => Ok(Link::Cluster(link)),
+                        Err(error) => Err(why(nodes).await.unwrap_or_else(|| error.into())),
+                    }
+                })
+                .await
             }
             Self::Given(given) => Ok(Link::Given(given.clone())),
         }
@@ -126,6 +125,17 @@ impl Server {
             Self::Cluster { .. } | Self::Given(_) => false,
         }
     }
+}
+
+/// Why no node of a cluster can be used, which its client does not say: the first that refuses.
+async fn why(nodes: &[Client]) -> Option<Opening> {
+    for node in nodes {
+        let opened = open_one(node, ProtocolVersion::RESP2, &config()).await;
+        if let Err(refusal @ Opening::Unusable(_)) = opened {
+            return Some(refusal);
+        }
+    }
+    None
 }
 
 fn parse(url: &str) -> Result<ConnectionInfo, Error> {
@@ -182,7 +192,11 @@ impl fmt::Display for Server {
         match self {
             Self::One(client) => write!(f, "Redis at {}", client.get_connection_info().addr()),
             Self::Watched(watched) => watched.fmt(f),
-            Self::Cluster { urls, .. } => write!(f, "the Redis cluster at {urls}"),
+            Self::Cluster { nodes, .. } => {
+                let nodes = nodes.iter().map(|node| node.get_connection_info().addr());
+                let nodes: Vec<_> = nodes.map(ToString::to_string).collect();
+                write!(f, "the Redis cluster at {}", nodes.join(", "))
+            }
             Self::Given(_) => f.write_str("Redis by the given connection"),
         }
     }

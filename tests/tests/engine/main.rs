@@ -1,10 +1,6 @@
 //! What the engine does between a request and its store: renewals, reports, the breaker, what a
 //! process knows by itself. The clock is paused; stores fail as they are told.
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "a test fails by panicking, and owns its tasks"
-)]
+#![expect(clippy::disallowed_methods, reason = "a test owns its tasks")]
 
 mod breaker;
 mod lost_run;

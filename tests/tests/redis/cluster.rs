@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use idempotent_runtime::{
-    RedisStore, StorageKey,
+    ErrorKind, RedisStore, StorageKey,
     store::{ClaimOutcome, CompleteOutcome, RenewOutcome, Store as _, StoreErrorKind, Token},
 };
 use idempotent_tests::{
@@ -55,6 +55,41 @@ async fn a_cluster_loses_one_node_and_keeps_the_others() {
 }
 
 #[tokio::test]
+async fn is_waited_for_where_it_is_not_there_and_refused_where_it_refuses() {
+    let mut cluster = RedisCluster::with(&["user app on >secret ~* +@all"]);
+    let with = |credentials: &str| {
+        let urls = cluster.urls();
+        let urls = urls
+            .iter()
+            .map(|url| url.replace("://", &format!("://{credentials}@")));
+        RedisStore::connect_cluster(urls.collect::<Vec<_>>(), NAMESPACE)
+    };
+    with("app:secret").await.expect("a store");
+    let error = with("app:wrong").await.expect_err("another password");
+    assert_eq!(error.kind(), ErrorKind::Store, "{error}");
+
+    let key = owned_by(&cluster, 0);
+    for node in cluster.nodes_mut() {
+        node.kill();
+    }
+    let store = store(&cluster).await;
+    let client = Client { store: &store, key };
+    let error = client
+        .claim(claim(Token::unique()))
+        .await
+        .expect_err("nobody is there");
+    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
+    for node in cluster.nodes_mut() {
+        node.restart();
+    }
+    until("the cluster is used", async || {
+        let claimed = timeout(Duration::from_secs(1), client.claim(claim(Token::unique())));
+        matches!(claimed.await, Ok(Ok(_)))
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_clusters_old_connections_are_closed_by_a_probe() {
     let cluster = RedisCluster::start();
     let store = store(&cluster).await;
@@ -65,28 +100,34 @@ async fn a_clusters_old_connections_are_closed_by_a_probe() {
         };
         client.claim(claim(Token::unique())).await.expect("a claim");
     }
-    let ids = || -> Vec<String> {
-        let nodes = cluster.nodes().iter();
-        nodes
-            .flat_map(|node| {
-                let list = node.cli(&["CLIENT", "LIST", "TYPE", "NORMAL"]);
-                let port = node.port();
-                list.lines()
-                    .filter(|line| !line.contains("cmd=client|list"))
-                    .filter_map(|line| line.split(' ').next())
-                    .map(|id| format!("{port} {id}"))
-                    .collect::<Vec<_>>()
-            })
+    let closed = |node: &RedisServer| {
+        let stats = node.cli(&["INFO", "commandstats"]);
+        let calls = stats
+            .lines()
+            .find(|line| line.starts_with("cmdstat_client|kill:"));
+        calls.map(str::to_owned)
+    };
+    let links = |node: &RedisServer| -> Vec<String> {
+        let list = node.cli(&["CLIENT", "LIST", "TYPE", "NORMAL"]);
+        let others = list
+            .lines()
+            .filter(|line| !line.contains("cmd=client|list"));
+        others
+            .map(|line| line.split(" laddr").next().expect("an address").to_owned())
             .collect()
     };
-    let before = ids();
-    assert!(before.len() >= 3, "{before:?}");
+    let before: Vec<_> = cluster.nodes().iter().map(links).collect();
     store.probe().answer().await.expect("the cluster is there");
-    let after = ids();
-    assert!(
-        before.iter().all(|id| !after.contains(id)),
-        "{before:?} {after:?}"
-    );
+    for (node, before) in cluster.nodes().iter().zip(before) {
+        let calls = closed(node).expect("an old connection was closed");
+        assert!(calls.contains("calls=1,"), "{calls}");
+        assert!(calls.contains("failed_calls=0"), "{calls}");
+        let after = links(node);
+        assert!(
+            !before.is_empty() && before.iter().all(|link| !after.contains(link)),
+            "{before:?} {after:?}"
+        );
+    }
 }
 
 /// What an operator does to move a slot: its keys go over, and then both nodes are told.

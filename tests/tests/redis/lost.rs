@@ -46,33 +46,32 @@ async fn every_command_finds_what_it_did_itself() {
     let lose = || proxy.lose_replies(1, Then::Close);
 
     lose();
-    must_be_unavailable(client.claim(claim(token)).await);
-    let claimed = client
-        .claim(claim(token))
-        .await
-        .expect("the next command connects");
+    let claimed = client.claim(claim(token)).await.expect("it is sent again");
     assert_eq!(claimed, ClaimOutcome::Claimed);
-
-    lose();
-    must_be_unavailable(client.renew(claim(token)).await);
-    let renewed = client
-        .renew(claim(token))
-        .await
-        .expect("the next command connects");
-    assert_eq!(renewed, RenewOutcome::Renewed);
-
-    lose();
-    must_be_unavailable(client.complete(token, record(9)).await);
     let found = client
         .claim(claim(Token::unique()))
         .await
-        .expect("it was carried out");
-    assert_eq!(found, ClaimOutcome::Completed(record(9)));
+        .expect("an answer");
+    assert!(
+        matches!(found, ClaimOutcome::InProgress { .. }),
+        "{found:?}"
+    );
+
+    lose();
+    let renewed = client.renew(claim(token)).await.expect("it is sent again");
+    assert_eq!(renewed, RenewOutcome::Renewed);
+
+    lose();
     let completed = client
         .complete(token, record(9))
         .await
-        .expect("a completion");
+        .expect("it is sent again");
     assert_eq!(completed, CompleteOutcome::Stored);
+    let found = client
+        .claim(claim(Token::unique()))
+        .await
+        .expect("a record");
+    assert_eq!(found, ClaimOutcome::Completed(record(9)));
     assert_eq!(keys(&server).len(), 1);
 
     let client = Client {
@@ -81,12 +80,56 @@ async fn every_command_finds_what_it_did_itself() {
     };
     client.claim(claim(token)).await.expect("a claim");
     lose();
-    must_be_unavailable(client.release(token).await);
-    let released = client
-        .release(token)
+    let released = client.release(token).await.expect("it is sent again");
+    assert_eq!(released, ReleaseOutcome::NotHeld, "nothing was left");
+}
+
+#[tokio::test]
+async fn no_command_is_sent_for_ever() {
+    let (server, proxy, store) = behind_a_proxy().await;
+    let client = Client {
+        store: &store,
+        key: key(1),
+    };
+    let token = Token::unique();
+    proxy.lose_replies(usize::MAX, Then::Close);
+    must_be_unavailable(client.claim(claim(token)).await);
+    must_be_unavailable(client.complete(token, record(9)).await);
+    proxy.pass();
+    let completed = client
+        .complete(token, record(9))
         .await
-        .expect("the next command connects");
-    assert_eq!(released, ReleaseOutcome::NotHeld);
+        .expect("it has come back");
+    assert_eq!(completed, CompleteOutcome::Stored);
+    assert_eq!(keys(&server).len(), 1);
+}
+
+#[tokio::test]
+async fn an_idle_connection_that_was_closed_costs_no_command() {
+    let (server, _proxy, store) = behind_a_proxy().await;
+    let client = Client {
+        store: &store,
+        key: key(1),
+    };
+    let token = Token::unique();
+    let close = || server.cli(&["CLIENT", "KILL", "TYPE", "NORMAL"]);
+    close();
+    client
+        .claim(claim(token))
+        .await
+        .expect("it is opened again");
+    close();
+    client
+        .renew(claim(token))
+        .await
+        .expect("it is opened again");
+    close();
+    client
+        .complete(token, record(9))
+        .await
+        .expect("it is opened again");
+    close();
+    client.release(token).await.expect("it is opened again");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use super::{
     value::{self, Stands, Stored},
 };
 use crate::{
-    connection::{Connection, Fault},
+    connection::{Connection, Fault, millis},
     fingerprint::Fingerprint,
     record::{Record, Token},
     store::{Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError},
@@ -23,14 +23,6 @@ const STAGED: Duration = Duration::from_secs(10);
 /// The longest value (redis.io/docs/latest/develop/data-types/strings); over it a server closes the
 /// connection.
 const LARGEST: usize = 512 << 20;
-/// The longest time to live, 100 years: as good as any longer one, and far from overflowing.
-const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
-
-/// A time to live in milliseconds, at least one. Zero would be no key, or none that ends.
-fn millis(time: Duration) -> u64 {
-    let millis = time.min(LONGEST).as_nanos().div_ceil(1_000_000).max(1);
-    u64::try_from(millis).unwrap_or(u64::MAX)
-}
 
 fn lifetime(claim: &Claim) -> u64 {
     millis(claim.lease.saturating_add(claim.kept))

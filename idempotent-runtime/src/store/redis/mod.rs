@@ -9,15 +9,13 @@ mod value;
 
 mod key;
 
-mod hex;
-
 use std::{fmt, sync::Arc, time::Duration};
 
 use redis::aio::ConnectionLike;
 
-use self::{key::Namespace, watch::Watches};
+use self::watch::Watches;
 use crate::{
-    connection::{Connection, Server},
+    connection::{Connection, Namespace, Server},
     error::{Error, StoreError},
     key::StorageKey,
     record::{Record, Token},
@@ -166,7 +164,8 @@ impl RedisStore {
 
     async fn open(server: Server, namespace: &str) -> Result<Self, Error> {
         let namespace = Namespace::new(namespace)?;
-        let connection = Connection::new(server);
+        // Each command finds what it did itself before, by its token.
+        let connection = Connection::new(server).repeatable();
         connection.connect().await?;
         Ok(Self {
             watches: Watches::new(connection.clone()),
@@ -177,7 +176,7 @@ impl RedisStore {
 
     /// Where it is stored, and the way there.
     fn at(&self, key: &StorageKey) -> (Connection, String) {
-        (self.connection.clone(), self.namespace.key(key))
+        (self.connection.clone(), key::stored(&self.namespace, key))
     }
 }
 
@@ -215,7 +214,7 @@ impl Store for RedisStore {
     }
 
     fn watch(&self, key: &StorageKey) -> Option<BoxFuture<()>> {
-        self.watches.watch(self.namespace.key(key))
+        self.watches.watch(key::stored(&self.namespace, key))
     }
 
     fn probe(&self) -> Step<Result<(), StoreError>> {

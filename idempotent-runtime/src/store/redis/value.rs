@@ -18,12 +18,11 @@ use bytes::Bytes;
 use redis::{RedisWrite, ToRedisArgs};
 use serde::{Deserialize, Serialize};
 
-use super::hex;
 use crate::{
     error::StoreError,
     fingerprint::Fingerprint,
     record::{Record, RecordBody, Token},
-    store::Claim,
+    store::{Claim, hex},
 };
 
 /// The length of the first line, its line feed included.
