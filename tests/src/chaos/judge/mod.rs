@@ -269,3 +269,6 @@ fn is_of(body: &str, rows: &[&Row]) -> bool {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     rows.iter().any(|row| body["id"] == row.id)
 }
+
+#[cfg(test)]
+mod tests;
