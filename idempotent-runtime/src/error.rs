@@ -117,6 +117,15 @@ impl StoreError {
         self
     }
 
+    /// A failure of the same kind in other words, with this one below.
+    pub(crate) fn told_as(self, message: &'static str) -> Self {
+        Self {
+            kind: self.kind,
+            message: Cow::Borrowed(message),
+            source: Some(self.into()),
+        }
+    }
+
     /// What kind of failure this is.
     #[must_use]
     pub fn kind(&self) -> StoreErrorKind {

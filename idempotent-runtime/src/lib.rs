@@ -88,8 +88,9 @@
 //! # Stores
 //!
 //! A store keeps claims and records. [`MemoryStore`] does so in the process, bounded by bytes: it is
-//! right for one replica, and forgets at a restart. A store of your own is one trait of four
-//! atomic steps. See [`store::Store`].
+//! right for one replica, and forgets at a restart. `RedisStore` (feature `redis`) is shared by
+//! replicas. [`LockedStore`](store::LockedStore) makes one of a cache that you have and a lock. A
+//! store of your own is one trait of four atomic steps. See [`store::Store`].
 //!
 //! When a store fails before the handler has run, the handler runs without the guarantee, or the
 //! request is refused. See [`OnStoreFailure`]. A store that is down is not asked again before it
@@ -97,6 +98,10 @@
 //!
 //! A claim in a shared store has a lease, renewed while the handler runs. Where its process dies the
 //! key is free after the lease, and a retry runs; or is refused, see [`OnLostRun`].
+//!
+//! # Locks
+//!
+//! Mutual exclusion on a key, across replicas or in one process, is usable on its own. See [`lock`].
 //!
 //! # Settings
 //!
@@ -139,6 +144,8 @@
 //!
 //! | feature | adds |
 //! |---|---|
+//! | `redis` | `RedisStore`, `RedisLock`, `RedisCache`: Redis or Valkey, one server, Sentinel or a cluster |
+//! | `redis-rustls` | TLS for it, by rustls and with the operating system's certificates |
 //! | `testing` | the module `testing`: the contract suite that defines a store, and a store that fails on demand |
 //! | `typed-routing` | `#[idempotent]` on handlers routed by `axum_extra::routing::TypedPath` |
 
@@ -158,6 +165,8 @@ pub mod testing;
 
 pub mod store;
 
+pub mod lock;
+
 #[cfg(feature = "redis")]
 mod connection;
 
@@ -173,6 +182,8 @@ mod settings;
 mod shared;
 
 mod metrics;
+
+mod step;
 
 mod error;
 

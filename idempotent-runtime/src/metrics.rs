@@ -15,6 +15,12 @@ pub(crate) enum Operation {
     Complete,
     Renew,
     Release,
+    /// Of the cache of a `LockedStore`.
+    Read,
+    /// Of the cache of a `LockedStore`.
+    Write,
+    /// Of a lock: taken, renewed or released.
+    Lock,
 }
 
 impl Operation {
@@ -24,6 +30,9 @@ impl Operation {
             Self::Complete => "complete",
             Self::Renew => "renew",
             Self::Release => "release",
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Lock => "lock",
         }
     }
 }
@@ -82,12 +91,17 @@ pub(crate) fn describe() {
     drop(counter!("idempotency.double_effect"));
     drop(counter!("idempotency.lease_lost"));
     drop(counter!("idempotency.evicted"));
-    for operation in [
+    begin_at_zero(&[
         Operation::Claim,
         Operation::Complete,
         Operation::Renew,
         Operation::Release,
-    ] {
+    ]);
+}
+
+/// Shows the recorder that is installed by now that none of these has failed yet.
+pub(crate) fn begin_at_zero(operations: &[Operation]) {
+    for operation in operations {
         drop(counter!("idempotency.degraded", "operation" => operation.as_str()));
     }
 }

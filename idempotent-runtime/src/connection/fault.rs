@@ -1,5 +1,7 @@
 //! What can go wrong between here and the server, and what it means for a store.
 
+use std::{error::Error as StdError, io, sync::Arc};
+
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use crate::error::StoreError;
@@ -33,12 +35,23 @@ impl From<RedisError> for Opening {
         if refused
             || kind == ErrorKind::AuthenticationFailed
             || kind == ErrorKind::InvalidClientConfig
+            || is_distrust(&error)
         {
             Self::Unusable(error.to_string())
         } else {
             Self::Unreachable(error.to_string())
         }
     }
+}
+
+/// A TLS handshake that one side has refused, such as for its certificate.
+fn is_distrust(error: &RedisError) -> bool {
+    type Source = Arc<dyn StdError + Send + Sync>;
+    let source = error
+        .source()
+        .and_then(|source| source.downcast_ref::<Source>());
+    let source = source.and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|source| source.kind() == io::ErrorKind::InvalidData)
 }
 
 /// Why a command was not answered as it should have been.
@@ -78,6 +91,11 @@ impl Fault {
     /// The server is at its `maxmemory` and evicts nothing.
     pub(crate) fn is_full(&self) -> bool {
         self.code() == Some("OOM")
+    }
+
+    /// The key is on its way to another node of the cluster.
+    pub(crate) fn is_moving(&self) -> bool {
+        matches!(self.code(), Some("MOVED" | "ASK" | "TRYAGAIN"))
     }
 
     /// At the key stands another type than the command is for.
@@ -135,7 +153,7 @@ fn hint(error: &RedisError) -> &'static str {
             " (this server is a replica; connect to the master, or through Sentinel)"
         }
         Some("NOREPLICAS") => " (fewer replicas than `min-replicas-to-write`)",
-        Some("NOPERM") => " (grant the user what the page of the Redis store lists)",
+        Some("NOPERM") => " (grant the user what the page of `RedisStore` lists)",
         Some("MOVED" | "ASK") => " (this is a cluster; connect to it as one)",
         _ => "",
     }

@@ -2,9 +2,9 @@
 //!
 //! One multiplexed connection a process is opened when it is first wanted, and a fresh one in its
 //! place when it breaks or a [probe](Connection::probe) asks for it. Nothing is sent twice in
-//! here, but for what a cluster has redirected; and before a fresh connection is used, the server
-//! is asked to close the old one, so that no command that was given up on it is carried out after
-//! a later one.
+//! here, but for what a cluster has redirected, and what is [repeatable](Connection::repeatable).
+//! Before a fresh connection is used, the server is asked to close the old one, so that no command
+//! that was given up on it is carried out after a later one.
 
 mod server;
 
@@ -17,6 +17,10 @@ mod open;
 mod link;
 
 mod fault;
+
+mod namespace;
+
+mod lifetime;
 
 use std::{
     fmt,
@@ -32,7 +36,9 @@ use tokio::sync::watch;
 
 pub(crate) use self::{
     fault::{Fault, Opening},
+    lifetime::millis,
     link::Link,
+    namespace::Namespace,
     server::Server,
 };
 use crate::error::{Error, ErrorKind, StoreError};
@@ -41,6 +47,7 @@ use crate::error::{Error, ErrorKind, StoreError};
 #[derive(Clone)]
 pub(crate) struct Connection {
     shared: Arc<Shared>,
+    repeatable: bool,
 }
 
 struct Shared {
@@ -48,7 +55,7 @@ struct Shared {
     state: Mutex<State>,
     /// Whether the server has been found to be one that can be used.
     checked: AtomicBool,
-    /// Whether it has been complained of.
+    /// Whether it has been complained of since it could be used.
     complained: AtomicBool,
     opened: AtomicU64,
 }
@@ -81,15 +88,29 @@ impl Connection {
         };
         Self {
             shared: Arc::new(shared),
+            repeatable: false,
+        }
+    }
+
+    /// For commands that may as well be carried out twice: one whose connection turns out to be
+    /// gone is sent once more, on a fresh one. A connection that was idle when it broke says so
+    /// only to the next command.
+    pub(crate) fn repeatable(self) -> Self {
+        Self {
+            repeatable: true,
+            ..self
         }
     }
 
     /// Opens it, if the server can be reached. One that cannot is an error of the commands that
     /// are sent meanwhile; one that can be reached but not used is an error here.
     pub(crate) async fn connect(&self) -> Result<(), Error> {
+        // Who starts the service hears it from here.
+        self.shared.complained.store(true, Ordering::Relaxed);
         match self.open().await {
             Ok(_) => Ok(()),
             Err(Opening::Unreachable(why)) => {
+                self.shared.complained.store(false, Ordering::Relaxed);
                 tracing::warn!(
                     "{} cannot be reached, so the service starts without it: {why}",
                     self.shared.server
@@ -115,6 +136,13 @@ impl Connection {
 
     /// Sends a command and waits for its reply.
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, Fault> {
+        match self.send_once(command).await {
+            Err(fault) if self.repeatable && fault.breaks() => self.send_once(command).await,
+            answer => answer,
+        }
+    }
+
+    async fn send_once(&self, command: &Cmd) -> Result<Value, Fault> {
         let open = self.open().await?;
         let mut link = open.link.clone();
         let reply: RedisResult<Value> = command.query_async(&mut link).await;
@@ -126,13 +154,24 @@ impl Connection {
         &self,
         mut commands: Pipeline,
     ) -> Result<Vec<RedisResult<Value>>, Fault> {
+        commands.ignore_errors();
+        match self.send_all_once(&commands).await {
+            Err(fault) if self.repeatable && fault.breaks() => self.send_all_once(&commands).await,
+            answer => answer,
+        }
+    }
+
+    async fn send_all_once(&self, commands: &Pipeline) -> Result<Vec<RedisResult<Value>>, Fault> {
         let open = self.open().await?;
         let mut link = open.link.clone();
-        let replies: RedisResult<Vec<_>> = commands.ignore_errors().query_async(&mut link).await;
+        let replies: RedisResult<Vec<_>> = commands.query_async(&mut link).await;
         let replies: Vec<RedisResult<Value>> = replies.map_err(|error| open.blame(error))?;
         for reply in &replies {
-            if let Err(error) = reply {
-                open.blame(error.clone());
+            if let Err(error) = reply
+                && let fault = open.blame(error.clone())
+                && fault.breaks()
+            {
+                return Err(fault);
             }
         }
         Ok(replies)
@@ -164,6 +203,10 @@ impl Connection {
     }
 
     /// The fresh connection that is being opened; begins with it if none is.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "owned by those who wait for the connection; it ends by itself within its time"
+    )]
     fn opening(&self, state: &mut State) -> watch::Receiver<Option<Opened>> {
         // Its task may have ended with the Tokio runtime that it ran on.
         if let Some(opening) = &state.opening
@@ -200,26 +243,30 @@ async fn answer(mut opening: watch::Receiver<Option<Opened>>) -> Opened {
 
 impl Shared {
     async fn open(&self, before: Option<&Open>) -> Opened {
+        let opened = self.try_open(before).await;
+        match &opened {
+            Ok(_) => {
+                self.checked.store(true, Ordering::Relaxed);
+                self.complained.store(false, Ordering::Relaxed);
+            }
+            Err(opening) => self.complain(opening),
+        }
+        opened
+    }
+
+    async fn try_open(&self, before: Option<&Open>) -> Opened {
         let link = self.server.open().await?;
         let before = before.map(|open| &*open.peers).unwrap_or_default();
         let check = !self.checked.load(Ordering::Relaxed);
-        match handshake::greet(&self.server, link, before, check).await {
-            Ok((link, peers)) => {
-                self.checked.store(true, Ordering::Relaxed);
-                Ok(Arc::new(Open {
-                    link,
-                    peers,
-                    broken: AtomicBool::new(false),
-                }))
-            }
-            Err(opening) => {
-                self.complain(&opening);
-                Err(opening)
-            }
-        }
+        let (link, peers) = handshake::greet(&self.server, link, before, check).await?;
+        Ok(Arc::new(Open {
+            link,
+            peers,
+            broken: AtomicBool::new(false),
+        }))
     }
 
-    /// Says once that a server which could not be reached at first turns out to be unusable.
+    /// Says once that a server which can be reached is of no use, such as with another password.
     fn complain(&self, opening: &Opening) {
         if let Opening::Unusable(why) = opening
             && !self.complained.swap(true, Ordering::Relaxed)
@@ -233,7 +280,9 @@ impl Open {
     /// Notes that the connection must be replaced before the next command, where an error says so.
     fn blame(&self, error: redis::RedisError) -> Fault {
         let fault = Fault::from(error);
-        if fault.breaks() {
+        // A cluster connects to a node again by itself, and the other nodes are well.
+        let whole = !matches!(self.link, Link::Cluster(_));
+        if whole && fault.breaks() {
             self.broken.store(true, Ordering::Relaxed);
         }
         fault

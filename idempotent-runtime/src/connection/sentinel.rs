@@ -5,7 +5,10 @@
 
 use std::fmt;
 
-use redis::{Client, ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisResult, Value};
+use redis::{
+    Client, ConnectionAddr, ConnectionInfo, ProtocolVersion, RedisConnectionInfo, RedisResult,
+    Value,
+};
 use tokio::task::JoinSet;
 
 use super::{
@@ -58,18 +61,21 @@ async fn find(sentinel: ConnectionInfo, master: String) -> Result<Client, Openin
             sentinel.addr()
         )));
     };
-    let address = match sentinel.addr().clone() {
+    // Reached as the sentinel is.
+    let address = if let ConnectionAddr::TcpTls {
+        insecure,
+        tls_params,
+        ..
+    } = sentinel.addr().clone()
+    {
         ConnectionAddr::TcpTls {
-            insecure,
-            tls_params,
-            ..
-        } => ConnectionAddr::TcpTls {
             host,
             port,
             insecure,
             tls_params,
-        },
-        _ => ConnectionAddr::Tcp(host, port),
+        }
+    } else {
+        ConnectionAddr::Tcp(host, port)
     };
     let client = Client::open(sentinel.set_addr(address))?;
     let mut link = open_one(&client, ProtocolVersion::RESP2, &config()).await?;
@@ -86,7 +92,9 @@ async fn open(sentinel: &ConnectionInfo) -> Result<Link, Opening> {
     let client = Client::open(sentinel.clone().set_redis_settings(own))?;
     match open_one(&client, ProtocolVersion::RESP2, &config()).await {
         Err(Opening::Unusable(_)) if of_master.password().is_some() => {
-            let without = sentinel.clone().set_redis_settings(Default::default());
+            let without = sentinel
+                .clone()
+                .set_redis_settings(RedisConnectionInfo::default());
             open_one(&Client::open(without)?, ProtocolVersion::RESP2, &config()).await
         }
         opened => opened,

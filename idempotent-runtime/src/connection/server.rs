@@ -25,11 +25,14 @@ const REDIRECTIONS: u32 = 2;
 /// Where a connection leads.
 pub(crate) enum Server {
     /// One server.
-    One(Client),
+    One(Box<Client>),
     /// The master among servers that sentinels watch over.
     Watched(Watched),
     /// A cluster.
-    Cluster { client: ClusterClient, urls: String },
+    Cluster {
+        client: Box<ClusterClient>,
+        nodes: Vec<Client>,
+    },
     /// Wherever the user's own connection leads.
     Given(Box<dyn Given>),
 }
@@ -37,7 +40,7 @@ pub(crate) enum Server {
 impl Server {
     /// One server at this address.
     pub(crate) fn one(url: &str) -> Result<Self, Error> {
-        Ok(Self::One(client(parse(url)?)?))
+        Ok(Self::One(Box::new(client(parse(url)?)?)))
     }
 
     /// The master of this name, asked of sentinels at these addresses.
@@ -54,9 +57,9 @@ impl Server {
 
     /// The cluster of which these are some nodes.
     pub(crate) fn cluster<U: AsRef<str>>(urls: impl IntoIterator<Item = U>) -> Result<Self, Error> {
-        let nodes = parse_all(urls)?;
-        let urls: Vec<_> = nodes.iter().map(|node| node.addr().to_string()).collect();
-        let client = ClusterClientBuilder::new(nodes)
+        let infos = parse_all(urls)?;
+        let nodes: Result<Vec<_>, _> = infos.iter().cloned().map(client).collect();
+        let client = ClusterClientBuilder::new(infos)
             .use_protocol(ProtocolVersion::RESP2)
             .connection_timeout(OPENING)
             .response_timeout(RESPONSE)
@@ -65,9 +68,11 @@ impl Server {
             .min_retry_wait(10)
             .max_retry_wait(50)
             .build()
-            .map_err(|error| refused(&urls.join(", "), &error))?;
-        let urls = urls.join(", ");
-        Ok(Self::Cluster { client, urls })
+            .map_err(|error| refused("the Redis cluster", &error))?;
+        Ok(Self::Cluster {
+            client: Box::new(client),
+            nodes: nodes?,
+        })
     }
 
     /// A fresh connection, which speaks RESP2.
@@ -78,12 +83,14 @@ impl Server {
                 let master = within(OPENING, watched.find()).await?;
                 open_one(&master, ProtocolVersion::RESP2, &config()).await
             }
-            Self::Cluster { client, .. } => {
-                let open = async {
-                    let link = client.get_async_connection().await?;
-                    Ok::<_, Opening>(Link::Cluster(link))
-                };
-                within(OPENING_CLUSTER, open).await
+            Self::Cluster { client, nodes } => {
+                within(OPENING_CLUSTER, async {
+                    match client.get_async_connection().await {
+                        Ok(link) => Ok(Link::Cluster(link)),
+                        Err(error) => Err(why(nodes).await.unwrap_or_else(|| error.into())),
+                    }
+                })
+                .await
             }
             Self::Given(given) => Ok(Link::Given(given.clone())),
         }
@@ -120,6 +127,17 @@ impl Server {
     }
 }
 
+/// Why no node of a cluster can be used, which its client does not say: the first that refuses.
+async fn why(nodes: &[Client]) -> Option<Opening> {
+    for node in nodes {
+        let opened = open_one(node, ProtocolVersion::RESP2, &config()).await;
+        if let Err(refusal @ Opening::Unusable(_)) = opened {
+            return Some(refusal);
+        }
+    }
+    None
+}
+
 fn parse(url: &str) -> Result<ConnectionInfo, Error> {
     // The URL may hold a password, so it is not repeated.
     url.into_connection_info()
@@ -145,11 +163,21 @@ fn client(info: ConnectionInfo) -> Result<Client, Error> {
         return Err(Error::new(
             ErrorKind::Configuration,
             format!(
-                "{address} cannot be connected to: turn on the feature `redis-rustls` or `redis-native-tls` for a `rediss://` URL"
+                "{address} cannot be connected to: turn on the feature `redis-rustls` for a `rediss://` URL"
             ),
         ));
     }
+    choose_cryptography();
     Client::open(info).map_err(|error| refused(&address, &error))
+}
+
+/// rustls takes the one of the process, which the application may have chosen already.
+fn choose_cryptography() {
+    #[cfg(feature = "redis-rustls")]
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // Another thread may have been faster, which is as good.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
 }
 
 fn refused(what: &str, error: &redis::RedisError) -> Error {
@@ -164,7 +192,11 @@ impl fmt::Display for Server {
         match self {
             Self::One(client) => write!(f, "Redis at {}", client.get_connection_info().addr()),
             Self::Watched(watched) => watched.fmt(f),
-            Self::Cluster { urls, .. } => write!(f, "the Redis cluster at {urls}"),
+            Self::Cluster { nodes, .. } => {
+                let nodes = nodes.iter().map(|node| node.get_connection_info().addr());
+                let nodes: Vec<_> = nodes.map(ToString::to_string).collect();
+                write!(f, "the Redis cluster at {}", nodes.join(", "))
+            }
             Self::Given(_) => f.write_str("Redis by the given connection"),
         }
     }

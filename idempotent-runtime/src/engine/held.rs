@@ -39,6 +39,8 @@ struct State {
     slot: Option<Slot>,
     /// The run is over, and its report is on its way.
     reporting: bool,
+    /// When nothing is to be reported any more.
+    ends: Option<Instant>,
     /// When the lease is over unless it is renewed; `None` for a run without a claim.
     lapses: Option<Instant>,
     lost: bool,
@@ -60,6 +62,7 @@ impl Held {
             state: Mutex::new(State {
                 slot: None,
                 reporting: false,
+                ends: None,
                 lapses: guarded.then(|| now + lease),
                 lost: false,
             }),
@@ -121,10 +124,14 @@ impl Held {
         Step::later(async move { drop(held.turn.lock().await) })
     }
 
-    /// The report has failed: the claim is renewed until it is tried again.
-    pub(super) fn resume(self: &Arc<Self>) {
+    /// The report has failed: the claim is renewed until it is tried again, and not after `ends`.
+    pub(super) fn resume(self: &Arc<Self>, ends: Instant) {
         if let Some(remote) = &self.request.engine.remote {
-            self.state.lock().reporting = false;
+            {
+                let mut state = self.state.lock();
+                state.reporting = false;
+                state.ends = Some(ends);
+            }
             self.renew_at(remote, clock::now() + self.request.policy.lease / 3);
         }
     }
@@ -134,7 +141,7 @@ impl Held {
             return;
         };
         let turn = self.turn.lock().await;
-        if self.state.lock().reporting {
+        if self.state.lock().over() {
             return;
         }
         let began = clock::now();
@@ -180,6 +187,12 @@ impl Held {
                 Some(clock::now() + self.again())
             }
         }
+    }
+}
+
+impl State {
+    fn over(&self) -> bool {
+        self.reporting || self.ends.is_some_and(|ends| ends <= clock::now())
     }
 }
 

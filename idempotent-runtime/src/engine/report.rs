@@ -185,7 +185,7 @@ impl Report {
         };
         let Some(error) = failed else { return };
         if let (Some(held), Owed::Complete(_)) = (&self.held, &self.owed) {
-            held.resume();
+            held.resume(self.ends);
         }
         let due = clock::now() + self.pause(&error);
         remote.schedule.put(due.min(self.ends), self);

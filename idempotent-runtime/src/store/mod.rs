@@ -26,6 +26,12 @@
 //! Rule 2 is why a completion compares no token with the claim: the handler has taken effect, and
 //! whoever holds the claim by now must learn of it rather than run on unseen.
 //!
+//! # Your cache and your lock
+//!
+//! A service that has a cache already makes it a store with two methods: see [`Cache`] and
+//! [`LockedStore`], which looks, locks, looks again, and gives the [lock](crate::lock) up once the
+//! record is set. It is the weakest level: one run as long as the lock holds.
+//!
 //! # Writing a store
 //!
 //! Say which [`Level`] it has, answer the four commands, and run `testing::contract` (feature
@@ -91,59 +97,32 @@
 //! # drop(Counting { store: MemoryStore::new(), claims: 0.into() });
 //! ```
 
+mod locked;
+
 #[cfg(feature = "redis")]
 mod redis;
 
 mod memory;
 
-use std::{fmt, future::Future, pin::Pin, sync::Arc, time::Duration};
+mod codec;
 
-pub use self::memory::{MemoryStore, WhenFull};
+mod hex;
+
+use std::{sync::Arc, time::Duration};
+
 #[cfg(feature = "redis")]
-pub use self::redis::RedisStore;
+pub use self::{locked::RedisCache, redis::RedisStore};
+pub use self::{
+    locked::{Cache, LockedStore},
+    memory::{MemoryStore, WhenFull},
+};
 pub use crate::{
     error::{StoreError, StoreErrorKind},
     fingerprint::Fingerprint,
     key::StorageKey,
     record::{Record, RecordBody, Token},
+    step::{BoxFuture, Step},
 };
-
-/// A future on the heap, for the answers that are not there at once.
-pub type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
-
-/// A store's answer: there already, or later.
-///
-/// A store that never awaits answers [`Now`](Self::Now) and costs no allocation.
-pub enum Step<T> {
-    /// The answer.
-    Now(T),
-    /// The answer, once it has come over the network.
-    Later(BoxFuture<T>),
-}
-
-impl<T> Step<T> {
-    /// An answer that is awaited.
-    pub fn later(future: impl Future<Output = T> + Send + 'static) -> Self {
-        Self::Later(Box::pin(future))
-    }
-
-    /// Waits for the answer.
-    pub async fn answer(self) -> T {
-        match self {
-            Self::Now(answer) => answer,
-            Self::Later(future) => future.await,
-        }
-    }
-}
-
-impl<T: fmt::Debug> fmt::Debug for Step<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Now(answer) => f.debug_tuple("Now").field(answer).finish(),
-            Self::Later(_) => f.write_str("Later(..)"),
-        }
-    }
-}
 
 /// Who asks for the right to run, for which request, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,7 +267,8 @@ pub enum Level {
     Leased,
     /// A cache and a lock: mutual exclusion as long as the lock holds, not fenced. It need not know
     /// the request of a claim, find a claim of its own again, put one back, or tell whom a
-    /// completion has displaced.
+    /// completion has displaced; and one lock may be that of several keys, which then wait for
+    /// each other.
     Locked,
 }
 

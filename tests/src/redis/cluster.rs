@@ -88,6 +88,10 @@ impl RedisCluster {
     /// # Panics
     ///
     /// If a node does not answer.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "many commands are sent for what they do"
+    )]
     pub fn cli(&self, key: &str, args: &[&str]) -> String {
         self.owner(key).cli(args)
     }

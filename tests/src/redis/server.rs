@@ -11,7 +11,7 @@ use std::{
 use tempfile::TempDir;
 
 /// How long a server may take to start, on a machine that does much else.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A server that ends with the value. It writes nothing to disk unless it is told to.
 #[derive(Debug)]
@@ -82,22 +82,21 @@ impl RedisServer {
         }
         command.stdin(Stdio::null()).stdout(Stdio::null());
         let mut child = command.spawn().unwrap_or_else(|error| missing(&error));
-        let start = Instant::now();
-        while !answers(self.port) {
-            if let Ok(Some(status)) = child.try_wait() {
-                let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-                assert!(
-                    log.contains("Address already in use"),
-                    "redis-server ended with {status}:\n{log}"
-                );
-                return false;
-            }
+        let mut ended = None;
+        until(
+            &format!("redis-server answers on port {}", self.port),
+            || {
+                ended = child.try_wait().expect("a child of this process");
+                ended.is_some() || answers(self.port)
+            },
+        );
+        if let Some(status) = ended {
+            let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
             assert!(
-                start.elapsed() < PATIENCE,
-                "redis-server on port {} does not answer",
-                self.port
+                log.contains("Address already in use"),
+                "redis-server ended with {status}:\n{log}"
             );
-            thread::sleep(Duration::from_millis(5));
+            return false;
         }
         self.child = Some(child);
         true
@@ -142,15 +141,8 @@ impl RedisServer {
         if self.child.is_some() {
             self.kill();
         }
-        let start = Instant::now();
-        while !self.spawn() {
-            assert!(
-                start.elapsed() < PATIENCE,
-                "another process has taken port {}",
-                self.port
-            );
-            thread::sleep(Duration::from_millis(50));
-        }
+        let port = self.port;
+        until(&format!("port {port} is free again"), || self.spawn());
     }
 
     /// Starts the process again without its data.
@@ -203,6 +195,10 @@ impl RedisServer {
     /// # Panics
     ///
     /// If `redis-cli` is not installed, or cannot connect.
+    #[expect(
+        clippy::must_use_candidate,
+        reason = "many commands are sent for what they do"
+    )]
     pub fn cli(&self, args: &[&str]) -> String {
         let output = Command::new("redis-cli")
             .args(["-p", &self.port.to_string()])
@@ -254,6 +250,10 @@ fn answers(port: u16) -> bool {
 }
 
 /// Asks until it is so.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "waits for other processes, which a paused clock does not move"
+)]
 pub(super) fn until(what: &str, mut so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !so() {

@@ -1,4 +1,28 @@
 //! The Redis store, on servers of its own.
 
+#![expect(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "helpers of tests fail by panicking too"
+)]
+
+mod bench;
+mod fake;
+
+mod access;
+mod cancel;
+mod cluster;
 mod contract;
+mod foreign;
+mod full;
+mod lost;
+mod outage;
+mod round_trips;
+mod scripts;
+mod sentinel;
 mod servers;
+mod start;
+mod stored;
+mod tls;
+mod watching;

@@ -1,22 +1,35 @@
 //! The servers that the other tests rely on.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use idempotent_tests::redis::{RedisCluster, RedisSentinel, RedisServer};
+use tokio::time::Instant;
 
-#[test]
-fn one_is_killed_frozen_and_started_again() {
+#[tokio::test]
+async fn one_is_killed_frozen_and_started_again() {
     let mut server = RedisServer::start();
     assert_eq!(server.cli(&["SET", "key", "value"]), "OK");
     server.freeze();
     let frozen = Instant::now();
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            std::thread::sleep(Duration::from_millis(200));
-            server.thaw();
-        });
-        assert_eq!(server.cli(&["GET", "key"]), "value");
-    });
+    let thawed = async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        server.thaw();
+    };
+    let asked = async {
+        let client = redis::Client::open(server.url()).expect("an address");
+        let mut link = client
+            .get_multiplexed_async_connection()
+            .await
+            .expect("a connection");
+        let value: String = redis::cmd("GET")
+            .arg("key")
+            .query_async(&mut link)
+            .await
+            .expect("a value");
+        value
+    };
+    let ((), value) = tokio::join!(thawed, asked);
+    assert_eq!(value, "value");
     assert!(frozen.elapsed() >= Duration::from_millis(200));
     server.kill();
     server.restart();

@@ -2,15 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use redis::{Cmd, Pipeline, Value};
+use redis::{Cmd, Pipeline, RedisResult, Value};
 
 use super::{
     key,
-    script::{Answer, By, COMPLETE, RELEASE, RENEW, reply},
+    script::{Answer, By, COMPLETE, LOOK, RELEASE, RENEW},
     value::{self, Stands, Stored},
 };
 use crate::{
-    connection::{Connection, Fault},
+    connection::{Connection, Fault, millis},
     fingerprint::Fingerprint,
     record::{Record, Token},
     store::{Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError},
@@ -20,14 +20,9 @@ use crate::{
 const ATTEMPTS: usize = 4;
 /// How long a record is kept beside its claim if nobody comes to put it in its place.
 const STAGED: Duration = Duration::from_secs(10);
-/// The longest time to live, 100 years: as good as any longer one, and far from overflowing.
-const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
-
-/// A time to live in milliseconds, at least one. Zero would be no key, or none that ends.
-fn millis(time: Duration) -> u64 {
-    let millis = time.min(LONGEST).as_nanos().div_ceil(1_000_000).max(1);
-    u64::try_from(millis).unwrap_or(u64::MAX)
-}
+/// The longest value (redis.io/docs/latest/develop/data-types/strings); over it a server closes the
+/// connection.
+const LARGEST: usize = 512 << 20;
 
 fn lifetime(claim: &Claim) -> u64 {
     millis(claim.lease.saturating_add(claim.kept))
@@ -72,20 +67,22 @@ pub(super) async fn claim(
     }
     // Claims come and go at this key faster than they can be looked at.
     match last {
-        Some(fingerprint) => Ok(held(fingerprint, Duration::from_millis(1), Duration::ZERO)),
+        Some(fingerprint) => Ok(held(fingerprint, Duration::ZERO, Duration::ZERO)),
         None => Err(StoreError::unavailable(format!(
             "the claim at {key} in Redis changed hands {ATTEMPTS} times while it was renewed"
         ))),
     }
 }
 
+/// A claim that stands for so long; the last part of that, if it is kept, with its lease over.
 fn held(fingerprint: Fingerprint, left: Duration, kept: Duration) -> ClaimOutcome {
-    match left.checked_sub(kept) {
-        Some(lease_left) if !lease_left.is_zero() => ClaimOutcome::InProgress {
-            fingerprint,
-            lease_left: Some(lease_left),
-        },
-        Some(_) | None => ClaimOutcome::Lapsed { fingerprint },
+    let lease_left = left.saturating_sub(kept);
+    if lease_left.is_zero() && !kept.is_zero() {
+        return ClaimOutcome::Lapsed { fingerprint };
+    }
+    ClaimOutcome::InProgress {
+        fingerprint,
+        lease_left: Some(lease_left),
     }
 }
 
@@ -129,30 +126,14 @@ async fn time_left(
     key: &str,
     head: &[u8],
 ) -> Result<Option<Duration>, StoreError> {
-    let mut commands = Pipeline::with_capacity(2);
-    commands.cmd("PTTL").arg(key);
-    // Whether the time is still that of the claim which was found.
-    commands
-        .cmd("GETRANGE")
-        .arg(key)
-        .arg(0)
-        .arg(value::HEAD - 1);
-    let fault = |fault: Fault| fault.into_error(key);
-    let replies = connection.send_all(commands).await.map_err(fault)?;
-    let mut replies = replies.into_iter();
-    let left = reply(&mut replies).map_err(fault)?;
-    let stands = reply(&mut replies).map_err(fault)?;
-    if stands != Value::BulkString(head.to_vec()) {
-        return Ok(None);
-    }
-    let Value::Int(left) = left else {
-        return Err(unknown(key));
-    };
-    Ok(match left {
+    let answer = LOOK.run(connection, key, &[head]).await;
+    match answer.map_err(|fault| fault.into_error(key))? {
+        Answer::Nothing => Ok(None),
         // Somebody has made it stand for ever.
-        -1 => Some(Duration::MAX),
-        left => u64::try_from(left).ok().map(Duration::from_millis),
-    })
+        Answer::Did(-1) => Ok(Some(Duration::MAX)),
+        Answer::Did(left) => Ok(u64::try_from(left).ok().map(Duration::from_millis)),
+        Answer::Record(_) | Answer::Unknown => Err(unknown(key)),
+    }
 }
 
 pub(super) async fn renew(
@@ -169,7 +150,7 @@ pub(super) async fn renew(
         Answer::Did(0) => RenewOutcome::Lost,
         Answer::Record(value) => RenewOutcome::Completed(record(key, value)?),
         Answer::Did(-1) => return Err(foreign(connection, key).await),
-        Answer::Did(_) | Answer::Unknown => return Err(unknown(key)),
+        Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
 }
 
@@ -185,7 +166,7 @@ pub(super) async fn release(
         Answer::Did(0) => ReleaseOutcome::NotHeld,
         Answer::Record(value) => ReleaseOutcome::Completed(record(key, value)?),
         Answer::Did(-1) => return Err(foreign(connection, key).await),
-        Answer::Did(_) | Answer::Unknown => return Err(unknown(key)),
+        Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
 }
 
@@ -200,8 +181,15 @@ pub(super) async fn complete(
 ) -> Result<CompleteOutcome, StoreError> {
     let staged = key::staged(key, token);
     let stored = Stored::new(token, record)?;
+    if stored.len() > LARGEST {
+        return Err(StoreError::full(format!(
+            "the record for {key} has {} bytes, more than one value of Redis can hold: lower `max_response_bytes`",
+            stored.len()
+        )));
+    }
     let token = value::token(token);
     let retention = millis(retention).to_string();
+    let arguments: [&[u8]; 2] = [&token, retention.as_bytes()];
     let mut by = By::Digest;
     for _ in 0..ATTEMPTS {
         let mut set = Cmd::with_capacity(5, staged.len() + stored.len() + 16);
@@ -209,29 +197,52 @@ pub(super) async fn complete(
         set.arg("PX").arg(millis(STAGED));
         let mut commands = Pipeline::with_capacity(2);
         commands.add_command(set);
-        let arguments: [&[u8]; 2] = [&token, retention.as_bytes()];
         commands.add_command(COMPLETE.call(by, &[key, &staged], &arguments));
-        let fault = |fault: Fault| fault.into_error(key);
-        let replies = connection.send_all(commands).await.map_err(fault)?;
-        let mut replies = replies.into_iter();
-        let set = reply(&mut replies);
-        match reply(&mut replies).map(Answer::from) {
-            Err(unknown) if unknown.is_unknown_script() => by = By::Text,
-            // Nothing was staged: why, the first reply says. Or what was is gone already.
-            Ok(Answer::Did(0)) => drop(set.map_err(fault)?),
-            Err(error) => return Err(fault(error)),
-            Ok(Answer::Did(1)) => return Ok(CompleteOutcome::Stored),
-            Ok(Answer::Did(2)) => return Ok(CompleteOutcome::Displaced),
-            Ok(Answer::Record(value)) => {
-                return Ok(CompleteOutcome::Completed(self::record(key, value)?));
+        let (set, put) = match connection.send_all(commands).await {
+            Ok(replies) => two(replies),
+            // While a cluster moves a slot it takes no command of two keys.
+            Err(fault) if fault.is_moving() => {
+                let mut whole = COMPLETE.call(By::Text, &[key], &arguments);
+                whole.arg(&stored);
+                (Ok(Value::Nil), connection.send(&whole).await)
             }
-            Ok(Answer::Did(-1)) => return Err(foreign(connection, key).await),
-            Ok(Answer::Did(_) | Answer::Unknown) => return Err(unknown(key)),
+            Err(fault) => return Err(fault.into_error(key)),
+        };
+        match put.map(Answer::from) {
+            Err(fault) if fault.is_unknown_script() => by = By::Text,
+            // Nothing was staged: why, the first reply says. Or what was is gone already.
+            Ok(Answer::Did(0)) => drop(set.map_err(|fault| fault.into_error(key))?),
+            answer => return completed(connection, key, answer).await,
         }
     }
     Err(StoreError::unavailable(format!(
         "what was staged at {staged} in Redis was gone {ATTEMPTS} times before it was put in place: is it deleted or evicted?"
     )))
+}
+
+fn two(replies: Vec<RedisResult<Value>>) -> (Result<Value, Fault>, Result<Value, Fault>) {
+    let mut replies = replies.into_iter();
+    let mut next = || {
+        replies
+            .next()
+            .unwrap_or(Ok(Value::Nil))
+            .map_err(Fault::from)
+    };
+    (next(), next())
+}
+
+async fn completed(
+    connection: &Connection,
+    key: &str,
+    answer: Result<Answer, Fault>,
+) -> Result<CompleteOutcome, StoreError> {
+    Ok(match answer.map_err(|fault| fault.into_error(key))? {
+        Answer::Did(1) => CompleteOutcome::Stored,
+        Answer::Did(2) => CompleteOutcome::Displaced,
+        Answer::Record(value) => CompleteOutcome::Completed(record(key, value)?),
+        Answer::Did(-1) => return Err(foreign(connection, key).await),
+        Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
+    })
 }
 
 fn record(key: &str, value: Vec<u8>) -> Result<Arc<Record>, StoreError> {

@@ -9,15 +9,13 @@ mod value;
 
 mod key;
 
-mod hex;
-
 use std::{fmt, sync::Arc, time::Duration};
 
 use redis::aio::ConnectionLike;
 
-use self::{key::Namespace, watch::Watches};
+use self::watch::Watches;
 use crate::{
-    connection::{Connection, Server},
+    connection::{Connection, Namespace, Server},
     error::{Error, StoreError},
     key::StorageKey,
     record::{Record, Token},
@@ -27,7 +25,77 @@ use crate::{
     },
 };
 
-/// A [leased](Level::Leased) store in Redis. See the [module page](self).
+/// Claims and records in Redis, or Valkey, for replicas that share it: one server, a master that
+/// Sentinel watches over, or a cluster.
+///
+/// A first request costs two round trips, a replay one. Duplicates that wait for a run in another
+/// replica are woken by the server. Clones share one connection.
+///
+/// ```no_run
+/// use idempotent_runtime::{Caller, IdempotencyRuntime, RedisStore};
+///
+/// # async fn start() -> Result<(), idempotent_runtime::Error> {
+/// let store = RedisStore::connect("redis://cache.internal:6379", "orders-api").await?;
+/// IdempotencyRuntime::builder()
+///     .caller(Caller::subject().or(Caller::peer()))
+///     .store(store)
+///     .build()?
+///     .install()?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # The server
+///
+/// Version 7.0 or later: the first in which `SET` takes `NX` and `GET` together
+/// ([redis.io/commands/set](https://redis.io/docs/latest/commands/set/)). Valkey is one of them.
+///
+/// * **Memory.** Set `maxmemory-policy noeviction`. Under any other a full server forgets claims
+///   and records, and retries run a second time; that is warned of at the start. A full server that
+///   evicts nothing goes on replaying, and new keys are refused with 503 in every mode.
+/// * **Persistence and failover.** Redis acknowledges a write before a replica or the disk has it. A
+///   claim or a record that is lost in a crash or a failover can run again. `appendonly yes` with
+///   `appendfsync always`, and `min-replicas-to-write`, narrow that down and do not close it; where
+///   it matters, keep the record in the database of the effect.
+/// * **Leases** are counted by the server's clock. A server that hangs for longer than a lease lets it
+///   pass.
+///
+/// # The connection
+///
+/// It is opened when it is first wanted, so a service starts without its server, and says so. It
+/// comes back by itself after a crash; one on which nothing arrives any more is replaced by the
+/// [probe](Store::probe) that follows a failure. The server is then asked to close the old one, so
+/// that no command that was given up on it is carried out after a later one.
+///
+/// * **Sentinel.** All sentinels are asked at once, and the server that they name must agree that it
+///   is the master. A demoted one is left at the next command.
+/// * **Cluster.** All that belongs to a request is in one slot.
+/// * **TLS.** `rediss://` and the feature `redis-rustls`.
+///
+/// # What is stored
+///
+/// One key a request, `<namespace>:{<64 hexadecimal digits>}`, with the storage key of the log lines in
+/// braces; and beside it for an instant, ten seconds at most, `<key>:<token>`. Every key ends: a
+/// claim with its lease, a record with its retention. `redis-cli GET` shows a record as a line of
+/// who made it and for which request, a line of JSON with status and headers, and the body as it is.
+/// A value that this version cannot read is never overwritten; its requests are refused with 503.
+///
+/// # Rights
+///
+/// For a user who may do only what is needed
+/// ([ACL](https://redis.io/docs/latest/operate/oss_and_stack/management/security/acl/)), here in
+/// the namespace `orders-api`:
+///
+/// ```text
+/// ACL SETUSER orders on >secret resetkeys ~orders-api:* resetchannels -@all
+///   +ping +set +get +getrange +exists +pttl +pexpire +rename +del +unlink +evalsha +eval
+/// ```
+///
+/// And with `+info +role +client|info +client|kill +client|tracking` (from 7.2 `+client|setinfo`) its
+/// version and memory policy are checked, a demoted master is left sooner, old connections are
+/// closed and waiters are woken; without, those poll. The commands are `SET NX GET` to claim; `SET`
+/// and a script with `RENAME` to complete, so that no body goes through a script; scripts to renew
+/// and release, and to look at another's claim; `CLIENT TRACKING` and `GETRANGE` to wait.
 #[derive(Clone)]
 pub struct RedisStore {
     connection: Connection,
@@ -82,7 +150,7 @@ impl RedisStore {
 
     /// Uses a connection that is open already, such as a `redis::aio::ConnectionManager`.
     ///
-    /// It must come back by itself when it breaks, and be given up by its own timeouts. Waiters poll.
+    /// It must come back by itself when it breaks, or goes silent. Waiters poll.
     ///
     /// # Errors
     ///
@@ -96,7 +164,8 @@ impl RedisStore {
 
     async fn open(server: Server, namespace: &str) -> Result<Self, Error> {
         let namespace = Namespace::new(namespace)?;
-        let connection = Connection::new(server);
+        // Each command finds what it did itself before, by its token.
+        let connection = Connection::new(server).repeatable();
         connection.connect().await?;
         Ok(Self {
             watches: Watches::new(connection.clone()),
@@ -107,7 +176,7 @@ impl RedisStore {
 
     /// Where it is stored, and the way there.
     fn at(&self, key: &StorageKey) -> (Connection, String) {
-        (self.connection.clone(), self.namespace.key(key))
+        (self.connection.clone(), key::stored(&self.namespace, key))
     }
 }
 
@@ -145,7 +214,7 @@ impl Store for RedisStore {
     }
 
     fn watch(&self, key: &StorageKey) -> Option<BoxFuture<()>> {
-        self.watches.watch(self.namespace.key(key))
+        self.watches.watch(key::stored(&self.namespace, key))
     }
 
     fn probe(&self) -> Step<Result<(), StoreError>> {

@@ -1,7 +1,7 @@
 //! The steps that compare before they write, as scripts that a server keeps.
 
 use once_cell::sync::Lazy;
-use redis::{Cmd, RedisResult, Value};
+use redis::{Cmd, Value};
 
 use crate::connection::{Connection, Fault};
 
@@ -25,6 +25,7 @@ macro_rules! script {
 }
 
 pub(super) static COMPLETE: Script = script!("complete.lua");
+pub(super) static LOOK: Script = script!("look.lua");
 pub(super) static RENEW: Script = script!("renew.lua");
 pub(super) static RELEASE: Script = script!("release.lua");
 
@@ -41,7 +42,9 @@ pub(super) enum Answer {
     Did(i64),
     /// The value of the record that stands.
     Record(Vec<u8>),
-    /// Nothing that it could have answered.
+    /// Nothing, from one that says nothing of a key.
+    Nothing,
+    /// What none of them answers.
     Unknown,
 }
 
@@ -81,16 +84,10 @@ impl From<Value> for Answer {
             Self::Did(did)
         } else if let Value::BulkString(record) = value {
             Self::Record(record)
+        } else if value == Value::Nil {
+            Self::Nothing
         } else {
             Self::Unknown
         }
     }
-}
-
-/// The reply to one of several commands, as a fault where it is an error.
-pub(super) fn reply(
-    replies: &mut impl Iterator<Item = RedisResult<Value>>,
-) -> Result<Value, Fault> {
-    let reply = replies.next().unwrap_or(Ok(Value::Nil));
-    reply.map_err(Fault::from)
 }

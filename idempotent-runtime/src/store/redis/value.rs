@@ -18,12 +18,11 @@ use bytes::Bytes;
 use redis::{RedisWrite, ToRedisArgs};
 use serde::{Deserialize, Serialize};
 
-use super::hex;
 use crate::{
     error::StoreError,
     fingerprint::Fingerprint,
     record::{Record, RecordBody, Token},
-    store::Claim,
+    store::{Claim, hex},
 };
 
 /// The length of the first line, its line feed included.
@@ -118,18 +117,12 @@ impl<'a> Stored<'a> {
             .iter()
             .enumerate()
             .map(|(at, (name, value))| {
-                let text = match str::from_utf8(value.as_bytes()) {
-                    Ok(text) => text.into(),
-                    Err(_) => {
-                        latin1.push(at);
-                        value
-                            .as_bytes()
-                            .iter()
-                            .copied()
-                            .map(char::from)
-                            .collect::<String>()
-                            .into()
-                    }
+                let text = if let Ok(text) = str::from_utf8(value.as_bytes()) {
+                    text.into()
+                } else {
+                    latin1.push(at);
+                    let bytes = value.as_bytes().iter();
+                    bytes.copied().map(char::from).collect::<String>().into()
                 };
                 (name.as_str(), Text(text))
             });
@@ -210,12 +203,15 @@ fn parse(head: &[u8]) -> Option<Head> {
     let (digest, rest) = rest.strip_prefix(b":")?.split_at_checked(64)?;
     let (kept, rest) = rest.strip_prefix(b" ")?.split_at_checked(12)?;
     let [scheme] = hex::read(scheme)?;
-    let [a, b, c, d, e, f] = hex::read(kept)?;
+    let kept: [u8; 6] = hex::read(kept)?;
+    let kept = kept
+        .iter()
+        .fold(0, |kept, byte| kept << 8 | u64::from(*byte));
     (rest == b"\n").then_some(Head {
         state,
         token: Token::from_bytes(hex::read(token)?),
         fingerprint: Fingerprint::from_parts(scheme, hex::read(digest)?),
-        kept: Duration::from_millis(u64::from_be_bytes([0, 0, a, b, c, d, e, f])),
+        kept: Duration::from_millis(kept),
     })
 }
 

@@ -151,10 +151,13 @@ impl Bench {
         Ok(())
     }
 
-    /// Nothing stands.
+    /// Nothing stands. Nothing stands after it either.
     pub(super) async fn is_free(&self, situation: &str) -> Checked {
-        let found = self.claim(&Party::other()).await?;
-        found.must_be(situation, &ClaimOutcome::Claimed)
+        let asking = Party::other();
+        let found = self.claim(&asking).await?;
+        found.must_be(situation, &ClaimOutcome::Claimed)?;
+        self.release(&asking).await?;
+        Ok(())
     }
 
     /// The claim of `holder` stands, whoever asks.

@@ -47,6 +47,7 @@ async fn gets_free(bench: &Bench, a: &Party, what: &str) -> Checked {
         bench.release(a).await?;
         let found = bench.claim(&b).await?;
         if found == ClaimOutcome::Claimed {
+            bench.release(&b).await?;
             return Ok(());
         }
         if clock::now() - start > BOUND {

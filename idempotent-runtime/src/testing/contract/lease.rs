@@ -76,6 +76,7 @@ async fn is_the_holders_not_the_next_ones(bench: Bench) -> Checked {
         let found = bench.claim_for(&b, lease).await?;
         let situation = format!("a claim for {percent} % of the holder's lease, after its end");
         found.must_be(&situation, &ClaimOutcome::Claimed)?;
+        bench.release(&b).await?;
     }
     Ok(())
 }

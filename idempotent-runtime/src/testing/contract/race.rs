@@ -22,18 +22,27 @@ super::check_list! { "race":
 const PARTIES: usize = 50;
 const ROUNDS: usize = 10;
 
-/// How many of many claims at once were granted.
+/// How many of many claims at once were granted. Nothing stands after them.
 async fn winners(bench: &Arc<Bench>) -> Result<usize, Failure> {
     let mut claims = JoinSet::new();
     for _ in 0..PARTIES {
         let bench = Arc::clone(bench);
-        claims.spawn(async move { bench.claim(&Party::same()).await });
+        claims.spawn(async move {
+            let party = Party::same();
+            let found = bench.claim(&party).await;
+            (party, found)
+        });
     }
-    let mut winners = 0;
-    while let Some(Ok(found)) = claims.join_next().await {
-        winners += usize::from(found? == ClaimOutcome::Claimed);
+    let mut winners = Vec::new();
+    while let Some(Ok((party, found))) = claims.join_next().await {
+        if found? == ClaimOutcome::Claimed {
+            winners.push(party);
+        }
     }
-    Ok(winners)
+    for winner in &winners {
+        bench.release(winner).await?;
+    }
+    Ok(winners.len())
 }
 
 fn must_be_one(situation: &str, winners: usize) -> Checked {

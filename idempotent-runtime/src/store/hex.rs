@@ -1,7 +1,7 @@
 //! Bytes as hexadecimal digits, which a terminal shows.
 
 /// Appends two digits for each byte.
-pub(super) fn push(digits: &mut Vec<u8>, bytes: &[u8]) {
+pub(crate) fn push(digits: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or_default();
     digits.extend(
@@ -12,7 +12,7 @@ pub(super) fn push(digits: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// The bytes of exactly so many digits.
-pub(super) fn read<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
+pub(crate) fn read<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     let (pairs, []) = digits.as_chunks::<2>() else {
         return None;
     };

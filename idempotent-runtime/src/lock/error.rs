@@ -1,0 +1,43 @@
+//! Why a lock could not be asked.
+
+use std::{borrow::Cow, error::Error, fmt};
+
+/// Why a lock could not be taken, renewed or released: the lock itself faults.
+///
+/// That another holds it is no error. An error says nothing about whether the command took effect,
+/// since a reply may have been lost; what it has left behind ends with its `ttl`.
+#[derive(Debug)]
+pub struct LockError {
+    message: Cow<'static, str>,
+    source: Option<Box<dyn Error + Send + Sync>>,
+}
+
+impl LockError {
+    /// The lock could not be reached, refused the command or answered too late.
+    pub fn new(message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            message: message.into(),
+            source: None,
+        }
+    }
+
+    /// Keeps the error below as [`source`](Error::source).
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+impl fmt::Display for LockError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for LockError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        let source = self.source.as_deref();
+        source.map(|source| source as &(dyn Error + 'static))
+    }
+}

@@ -1,0 +1,16 @@
+//! What the engine does between a request and its store: renewals, reports, the breaker, what a
+//! process knows by itself. The clock is paused; stores fail as they are told.
+#![expect(clippy::disallowed_methods, reason = "a test owns its tasks")]
+
+mod breaker;
+mod lost_run;
+mod process;
+mod renewal;
+mod report;
+mod trace;
+
+use std::time::Duration;
+
+fn millis(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
