@@ -30,7 +30,7 @@ pub(super) static RENEW: Script = script!("renew.lua");
 pub(super) static RELEASE: Script = script!("release.lua");
 
 /// How a server is told which script to run. One that was restarted knows none by its digest.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
     Digest,
     Text,
@@ -50,11 +50,31 @@ pub(super) enum Answer {
 
 impl Script {
     pub(super) fn call(&self, by: By, keys: &[&str], arguments: &[&[u8]]) -> Cmd {
-        let mut call = Cmd::new();
-        match by {
-            By::Digest => call.arg("EVALSHA").arg(self.digest.as_str()),
-            By::Text => call.arg("EVAL").arg(self.text),
+        self.call_with_room(by, keys, arguments, 0)
+    }
+
+    /// The call, with room for another argument of so many bytes.
+    pub(super) fn call_with_room(
+        &self,
+        by: By,
+        keys: &[&str],
+        arguments: &[&[u8]],
+        room: usize,
+    ) -> Cmd {
+        let (name, script) = match by {
+            By::Digest => ("EVALSHA", self.digest.as_str()),
+            By::Text => ("EVAL", self.text),
         };
+        let bytes = keys.iter().map(|key| key.len()).sum::<usize>()
+            + arguments
+                .iter()
+                .map(|argument| argument.len())
+                .sum::<usize>();
+        let mut call = Cmd::with_capacity(
+            4 + keys.len() + arguments.len(),
+            name.len() + script.len() + 20 + bytes + room,
+        );
+        call.arg(name).arg(script);
         call.arg(keys.len()).arg(keys).arg(arguments);
         call
     }
