@@ -193,8 +193,9 @@ pub(super) async fn complete(
     let retention = millis(retention).to_string();
     if stored.len() <= SMALL {
         let (token, mut by) = (value::token(token), By::Digest);
+        let arguments: [&[u8]; 2] = [&token, retention.as_bytes()];
         loop {
-            match put(connection, by, key, &token, &retention, &stored).await {
+            match put(connection, by, key, &arguments, &stored).await {
                 Err(fault) if fault.is_unknown_script() && by == By::Digest => by = By::Text,
                 answer => return completed(connection, key, answer).await,
             }
@@ -209,12 +210,10 @@ async fn put(
     connection: &Connection,
     by: By,
     key: &str,
-    token: &[u8],
-    retention: &str,
+    arguments: &[&[u8]],
     stored: &Stored<'_>,
 ) -> Result<Answer, Fault> {
-    let arguments = [token, retention.as_bytes()];
-    let mut put = COMPLETE.call_with_room(by, &[key], &arguments, stored.len());
+    let mut put = COMPLETE.call_with_room(by, &[key], arguments, stored.len());
     put.arg(stored);
     connection.send(&put).await.map(Answer::from)
 }
@@ -245,7 +244,7 @@ async fn stage(
             }
             // While a cluster moves a slot it takes no command of two keys.
             Err(fault) if fault.is_moving() => {
-                let answer = put(connection, By::Text, key, &token, retention, stored).await;
+                let answer = put(connection, By::Text, key, &arguments, stored).await;
                 (Ok(Value::Nil), answer)
             }
             Err(fault) => return Err(fault.into_error(key)),
