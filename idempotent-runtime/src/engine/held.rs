@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::{
     Answer, Remote,
     request::Request,
-    schedule::{Duty, Slot},
+    schedule::{Duty, Rank, Slot},
 };
 use crate::{
     clock::{self, Instant},
@@ -80,8 +80,12 @@ impl Held {
     fn renew_at(self: &Arc<Self>, remote: &Remote, due: Instant) {
         let mut state = self.state.lock();
         if !state.reporting {
+            let rank = match state.ends {
+                None => Rank::Running,
+                Some(_) => Rank::Over,
+            };
             let duty: Arc<Self> = Arc::clone(self);
-            state.slot = Some(remote.schedule.put(due, duty));
+            state.slot = Some(remote.schedule.put(due, rank, duty));
         }
     }
 

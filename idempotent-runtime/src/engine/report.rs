@@ -13,7 +13,11 @@ use axum::http::{HeaderName, HeaderValue};
 use parking_lot::Mutex;
 
 use super::{
-    Answer, Remote, UnderWay, held::Held, register::Place, request::Request, schedule::Duty,
+    Answer, Remote, UnderWay,
+    held::Held,
+    register::Place,
+    request::Request,
+    schedule::{Duty, Rank},
 };
 use crate::{
     clock::{self, Instant},
@@ -148,7 +152,7 @@ impl Report {
             _under_way: request.engine.under_way(),
             request: Arc::clone(request),
         });
-        remote.schedule.put(now, report);
+        remote.schedule.put(now, Rank::Over, report);
     }
 
     /// Sends it to a store in this process, which answers at once.
@@ -188,7 +192,7 @@ impl Report {
             held.resume(self.ends);
         }
         let due = clock::now() + self.pause(&error);
-        remote.schedule.put(due.min(self.ends), self);
+        remote.schedule.put(due.min(self.ends), Rank::Over, self);
     }
 
     fn completed(

@@ -30,9 +30,22 @@ pub(super) trait Duty: Send + Sync {
     fn carry_out(self: Arc<Self>) -> BoxFuture<()>;
 }
 
+/// What goes before what, of duties that are due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Rank {
+    /// The lease of a handler that runs: it does not wait.
+    Running,
+    /// What a run has left. After an outage there may be more of it than is carried out within a
+    /// lease.
+    Over,
+}
+
 /// Where a duty stands in the schedule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Slot(Instant, u64);
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot(Rank, Due);
+
+type Due = (Instant, u64);
+type Duties = BTreeMap<Due, Arc<dyn Duty>>;
 
 /// Duties by the time at which they are due. While the store is down none is carried out.
 pub(super) struct Schedule {
@@ -46,10 +59,24 @@ pub(super) struct Schedule {
 
 #[derive(Default)]
 struct Queue {
-    duties: BTreeMap<Slot, Arc<dyn Duty>>,
+    running: Duties,
+    over: Duties,
     count: u64,
     /// When the task looks again by itself, while it sleeps.
     looks: Option<Instant>,
+}
+
+impl Queue {
+    fn of(&mut self, rank: Rank) -> &mut Duties {
+        match rank {
+            Rank::Running => &mut self.running,
+            Rank::Over => &mut self.over,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.running.is_empty() && self.over.is_empty()
+    }
 }
 
 impl Schedule {
@@ -63,12 +90,12 @@ impl Schedule {
         }
     }
 
-    pub(super) fn put(self: &Arc<Self>, due: Instant, duty: Arc<dyn Duty>) -> Slot {
+    pub(super) fn put(self: &Arc<Self>, due: Instant, rank: Rank, duty: Arc<dyn Duty>) -> Slot {
         let (slot, early) = {
             let mut queue = self.queue.lock();
             queue.count += 1;
-            let slot = Slot(due, queue.count);
-            queue.duties.insert(slot, duty);
+            let slot = Slot(rank, (due, queue.count));
+            queue.of(rank).insert(slot.1, duty);
             (slot, queue.looks.is_none_or(|looks| due < looks))
         };
         if early {
@@ -81,7 +108,7 @@ impl Schedule {
     }
 
     pub(super) fn remove(&self, slot: Slot) {
-        let removed = self.queue.lock().duties.remove(&slot);
+        let removed = self.queue.lock().of(slot.0).remove(&slot.1);
         // Not under the lock: it may be the last to hold what locks it again.
         drop(removed);
     }
@@ -96,26 +123,28 @@ impl Schedule {
         }
     }
 
-    /// The first duty, if it is due by `now`; else when that will be.
+    /// The first duty that is due by `now`; else when one will be.
     fn next(&self, now: Instant) -> Next {
         let mut queue = self.queue.lock();
         queue.looks = None;
-        let next = match queue.duties.first_entry() {
-            None => Next::Nothing,
-            Some(first) if first.key().0 <= now => Next::Due(first.remove()),
-            Some(first) => Next::At(first.key().0),
-        };
-        if let Next::At(due) = next {
-            queue.looks = Some(due);
+        for rank in [Rank::Running, Rank::Over] {
+            let Some(first) = queue.of(rank).first_entry() else {
+                continue;
+            };
+            let (due, _) = *first.key();
+            if due <= now {
+                return Next::Due(rank, first.remove());
+            }
+            queue.looks = Some(queue.looks.map_or(due, |looks| looks.min(due)));
         }
-        next
+        queue.looks.map_or(Next::Nothing, Next::At)
     }
 }
 
 enum Next {
     Nothing,
     At(Instant),
-    Due(Arc<dyn Duty>),
+    Due(Rank, Arc<dyn Duty>),
 }
 
 /// Says that no task looks at the schedule once it is dropped.
@@ -141,10 +170,10 @@ async fn run(running: Running) {
                 drop(place);
                 drop(time::timeout_at(due, schedule.earlier.notified()).await);
             }
-            Next::Due(duty) => {
+            Next::Due(rank, duty) => {
                 let under_way = InHand {
                     schedule,
-                    duty: Some(duty),
+                    duty: Some((rank, duty)),
                 };
                 drop(Handle::current().spawn(async move {
                     under_way.carry_out().await;
@@ -157,7 +186,7 @@ async fn run(running: Running) {
     drop(running);
     // What came just before has not begun a task, since this one was there.
     if let Some(schedule) = schedule.upgrade()
-        && !schedule.queue.lock().duties.is_empty()
+        && !schedule.queue.lock().is_empty()
     {
         schedule.start();
     }
@@ -167,12 +196,12 @@ async fn run(running: Running) {
 /// for the next one.
 struct InHand {
     schedule: Arc<Schedule>,
-    duty: Option<Arc<dyn Duty>>,
+    duty: Option<(Rank, Arc<dyn Duty>)>,
 }
 
 impl InHand {
     async fn carry_out(mut self) {
-        if let Some(duty) = &self.duty {
+        if let Some((_, duty)) = &self.duty {
             Arc::clone(duty).carry_out().await;
         }
         self.duty = None;
@@ -181,8 +210,8 @@ impl InHand {
 
 impl Drop for InHand {
     fn drop(&mut self) {
-        if let Some(duty) = self.duty.take() {
-            self.schedule.put(clock::now(), duty);
+        if let Some((rank, duty)) = self.duty.take() {
+            self.schedule.put(clock::now(), rank, duty);
         }
     }
 }

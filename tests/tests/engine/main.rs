@@ -2,6 +2,7 @@
 //! process knows by itself. The clock is paused; stores fail as they are told.
 #![expect(clippy::disallowed_methods, reason = "a test owns its tasks")]
 
+mod backlog;
 mod breaker;
 mod lost_run;
 mod process;
