@@ -42,6 +42,8 @@ enum Due {
         status: StatusCode,
         location: Option<HeaderValue>,
     },
+    /// It has, and this is on its way to the store.
+    Record(Arc<Record>),
     Nothing,
 }
 
@@ -105,20 +107,25 @@ impl Lease {
 
     /// Reports the success. The first one of the key is the answer to all.
     pub(crate) fn complete(mut self, record: Record) -> Step<Finish> {
-        self.due = Due::Nothing;
         let record = Arc::new(record);
         // For who follows, and in case that it must be reported again.
-        let kept = self.request.engine.remote.is_some();
-        let kept = kept.then(|| Arc::clone(&record));
+        self.due = match self.request.engine.remote {
+            Some(_) => Due::Record(Arc::clone(&record)),
+            None => Due::Nothing,
+        };
         let ended = self.ended();
         self.report(
             ended,
             move |request| request.complete(record, request.policy.retention),
-            move |lease, outcome| lease.completed(kept, outcome),
+            Self::completed,
         )
     }
 
-    fn completed(&mut self, kept: Option<Arc<Record>>, outcome: Answer<CompleteOutcome>) -> Finish {
+    fn completed(&mut self, outcome: Answer<CompleteOutcome>) -> Finish {
+        let kept = match std::mem::replace(&mut self.due, Due::Nothing) {
+            Due::Record(record) => Some(record),
+            Due::Release | Due::Complete { .. } | Due::Nothing => None,
+        };
         let told = self.request.told();
         match outcome {
             Ok(outcome) => {
@@ -147,7 +154,7 @@ impl Lease {
 
     /// Reports that the handler took no effect, so that a retry runs.
     pub(crate) fn release(mut self) -> Step<Finish> {
-        self.due = Due::Nothing;
+        self.due = Due::Release;
         // From here on no renewal goes out that would have to be taken back.
         let ended = self.ended();
         if !self.may_stand() {
@@ -157,6 +164,7 @@ impl Lease {
     }
 
     fn released(&mut self, outcome: Answer<ReleaseOutcome>) -> Finish {
+        self.due = Due::Nothing;
         match outcome {
             Ok(ReleaseOutcome::Released | ReleaseOutcome::NotHeld) => Finish::Own,
             Ok(ReleaseOutcome::Completed(record)) => {
@@ -251,6 +259,7 @@ impl Drop for Lease {
                 let record = Record::marker(self.request.fingerprint, status, location);
                 self.later(Owed::Complete(Arc::new(record)));
             }
+            Due::Record(record) => self.later(Owed::Complete(record)),
         }
         // What is reported later has taken it along.
         drop(self.ended());

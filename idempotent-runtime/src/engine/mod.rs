@@ -103,6 +103,9 @@ impl Engine {
 
     /// Waits until nothing is under way; how much is when `deadline` has passed.
     pub(crate) async fn drain(&self, deadline: Duration) -> Result<(), usize> {
+        if let Some(Remote { schedule, .. }) = &self.remote {
+            schedule.go_on();
+        }
         self.capacity.drained(deadline).await
     }
 

@@ -113,6 +113,13 @@ impl Schedule {
         drop(removed);
     }
 
+    /// Goes on with what a Tokio runtime has left that has been shut down.
+    pub(super) fn go_on(self: &Arc<Self>) {
+        if !self.queue.lock().is_empty() {
+            self.start();
+        }
+    }
+
     #[cold]
     fn start(self: &Arc<Self>) {
         // Without a Tokio runtime nothing is carried out; the next one begins.
@@ -185,10 +192,8 @@ async fn run(running: Running) {
     let schedule = Weak::clone(&running.0);
     drop(running);
     // What came just before has not begun a task, since this one was there.
-    if let Some(schedule) = schedule.upgrade()
-        && !schedule.queue.lock().is_empty()
-    {
-        schedule.start();
+    if let Some(schedule) = schedule.upgrade() {
+        schedule.go_on();
     }
 }
 

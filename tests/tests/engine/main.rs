@@ -8,6 +8,7 @@ mod lost_run;
 mod process;
 mod renewal;
 mod report;
+mod restart;
 mod trace;
 
 use std::time::Duration;
