@@ -13,7 +13,7 @@ use super::{
     work::Phase,
 };
 use crate::{
-    clock,
+    clock::{self, Instant},
     error::{StoreError, StoreErrorKind},
     fingerprint::Fingerprint,
     metrics::{self, Operation},
@@ -253,7 +253,11 @@ impl Attempt {
 
     /// Waits until the key is free or has a record, at most as long as the policy says; then it
     /// is still [`Look::Busy`].
-    async fn wait(&mut self, mut busy: Busy, phase: &Phase) -> Look {
+    async fn wait(&mut self, busy: Busy, phase: &Phase) -> Look {
+        let look = self.until_asked(busy, phase).await;
+        let Look::Busy(mut busy) = look else {
+            return look;
+        };
         let request = Arc::clone(&self.request);
         let Some(_waiting) = request.engine.waiters.enter(request.key) else {
             return Look::Busy(busy);
@@ -267,17 +271,8 @@ impl Attempt {
                 break Look::Busy(busy);
             }
             let look = match busy {
-                Busy::Behind(fingerprint, mut state) => {
-                    phase.waiting(true);
-                    // An end of the other is a change too.
-                    drop(time::timeout_at(deadline, state.changed()).await);
-                    phase.waiting(false);
-                    let nothing = matches!(*state.borrow(), State::Gone(None));
-                    if nothing {
-                        self.ask_again().await
-                    } else {
-                        self.behind(fingerprint, state)
-                    }
+                Busy::Behind(fingerprint, state) => {
+                    self.follow(fingerprint, state, deadline, phase).await
                 }
                 Busy::Claim { lease_left } => {
                     let gone = request.engine.store.watch(&request.key);
@@ -301,6 +296,43 @@ impl Attempt {
         };
         metrics::waited(clock::now() - began);
         look
+    }
+
+    /// Waits while another request of this process asks the store for the same key: nobody may be in
+    /// the way at all, so no limit of waiting counts yet.
+    async fn until_asked(&mut self, busy: Busy, phase: &Phase) -> Look {
+        let until = clock::now() + self.request.engine.store_timeout;
+        let mut look = Look::Busy(busy);
+        loop {
+            match look {
+                Look::Busy(Busy::Behind(fingerprint, state))
+                    if matches!(*state.borrow(), State::Asking) && clock::now() < until =>
+                {
+                    look = self.follow(fingerprint, state, until, phase).await;
+                }
+                look => return look,
+            }
+        }
+    }
+
+    /// Waits until the other request has got on.
+    async fn follow(
+        &mut self,
+        fingerprint: Fingerprint,
+        mut state: watch::Receiver<State>,
+        until: Instant,
+        phase: &Phase,
+    ) -> Look {
+        phase.waiting(true);
+        // An end of the other is a change too.
+        drop(time::timeout_at(until, state.changed()).await);
+        phase.waiting(false);
+        let nothing = matches!(*state.borrow(), State::Gone(None));
+        if nothing {
+            self.ask_again().await
+        } else {
+            self.behind(fingerprint, state)
+        }
     }
 
     async fn ask_again(&mut self) -> Look {

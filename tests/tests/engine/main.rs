@@ -4,6 +4,8 @@
 
 mod backlog;
 mod breaker;
+mod flapping;
+mod limit;
 mod lost_run;
 mod process;
 mod renewal;
