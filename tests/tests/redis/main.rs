@@ -18,6 +18,7 @@ mod foreign;
 mod full;
 mod lost;
 mod outage;
+mod refusing;
 mod round_trips;
 mod scripts;
 mod sentinel;
