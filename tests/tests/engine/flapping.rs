@@ -85,10 +85,17 @@ async fn each_key_that_fails_closed_takes_effect_once() {
         assert_eq!((health.pending_reports, health.pending_bytes), (0, 0));
         let two = world.replica();
         for (key, answer) in answers.iter().enumerate() {
-            let reply = two.spawn_with("/closed", &format!("k{key}"), "x").await.unwrap();
+            let reply = two
+                .spawn_with("/closed", &format!("k{key}"), "x")
+                .await
+                .unwrap();
             if let Some(answer) = answer {
                 let replayed = (reply.outcome(), reply.text());
-                assert_eq!(replayed, ((201, true), answer.clone()), "seed {seed}: k{key}");
+                assert_eq!(
+                    replayed,
+                    ((201, true), answer.clone()),
+                    "seed {seed}: k{key}"
+                );
             }
         }
         assert_eq!(world.effects.count(), 40, "seed {seed}");

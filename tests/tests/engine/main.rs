@@ -5,6 +5,7 @@
 mod backlog;
 mod breaker;
 mod flapping;
+mod follower;
 mod limit;
 mod lost_run;
 mod process;

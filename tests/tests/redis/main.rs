@@ -11,9 +11,11 @@ mod bench;
 mod fake;
 
 mod access;
+mod answers;
 mod cancel;
 mod cluster;
 mod contract;
+mod disturbed;
 mod foreign;
 mod full;
 mod lost;
