@@ -303,16 +303,13 @@ impl Attempt {
     async fn until_asked(&mut self, busy: Busy, phase: &Phase) -> Look {
         let until = clock::now() + self.request.engine.store_timeout;
         let mut look = Look::Busy(busy);
-        loop {
-            match look {
-                Look::Busy(Busy::Behind(fingerprint, state))
-                    if matches!(*state.borrow(), State::Asking) && clock::now() < until =>
-                {
-                    look = self.follow(fingerprint, state, until, phase).await;
-                }
-                look => return look,
+        while let Look::Busy(Busy::Behind(fingerprint, state)) = look {
+            if !matches!(*state.borrow(), State::Asking) || until <= clock::now() {
+                return Look::Busy(Busy::Behind(fingerprint, state));
             }
+            look = self.follow(fingerprint, state, until, phase).await;
         }
+        look
     }
 
     /// Waits until the other request has got on.
