@@ -52,9 +52,8 @@ impl Engine {
         };
         // A command that changes nothing: no request has this key, nobody this token.
         let (key, token) = (StorageKey::from_bytes([0; 32]), Token::unique());
-        let answered = self
-            .answer(self.send(|store| store.release(&key, token)))
-            .await;
+        let question = self.send(self.store_timeout, |store| store.release(&key, token));
+        let answered = question.answer().await;
         let since = remote
             .breaker
             .down_since()

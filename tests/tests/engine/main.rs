@@ -8,6 +8,7 @@ mod process;
 mod renewal;
 mod report;
 mod trace;
+mod watch;
 
 use std::time::Duration;
 
