@@ -311,7 +311,7 @@ impl Builder {
         let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         match store.level() {
             Level::Embedded => warn_of_process_local(),
-            Level::Leased | Level::Locked => {}
+            Level::Leased | Level::Locked => self.settings.warn_of_short_leases(),
         }
         metrics::describe();
         let engine = Arc::new(Engine::new(store, &self.settings));

@@ -83,11 +83,11 @@ impl Engine {
     async fn takes_claims(&self) -> Answer<()> {
         let (key, token) = (StorageKey::from_bytes([0; 32]), Token::unique());
         let claim = Claim::new(token, Fingerprint::from_parts(0, [0; 32]), BRIEF);
-        let step = self.send(|store| store.claim(&key, claim));
-        match self.answer(step).await? {
+        let step = self.send(self.store_timeout, |store| store.claim(&key, claim));
+        match step.answer().await? {
             ClaimOutcome::Claimed => {
-                let step = self.send(|store| store.release(&key, token));
-                self.answer(step).await.map(drop)
+                let step = self.send(self.store_timeout, |store| store.release(&key, token));
+                step.answer().await.map(drop)
             }
             // Another replica asks the same.
             ClaimOutcome::InProgress { .. }

@@ -1,4 +1,4 @@
-//! What is to be done for requests later: one timer a process, for all of them.
+//! What is to be done for requests later: one timer for all of a kind.
 
 use std::{
     collections::BTreeMap,
@@ -7,6 +7,8 @@ use std::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -25,58 +27,34 @@ use crate::{
 /// How many are carried out at a time, so that a store which has just come back is not flooded.
 const AT_A_TIME: usize = 32;
 
+/// How long a duty rests in which the store has panicked.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
+
 /// Something that is due at some time.
 pub(super) trait Duty: Send + Sync {
     fn carry_out(self: Arc<Self>) -> BoxFuture<()>;
 }
 
-/// What goes before what, of duties that are due.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Rank {
-    /// The lease of a handler that runs: it does not wait.
-    Running,
-    /// What a run has left. After an outage there may be more of it than is carried out within a
-    /// lease.
-    Over,
-}
-
 /// Where a duty stands in the schedule.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Slot(Rank, Due);
-
-type Due = (Instant, u64);
-type Duties = BTreeMap<Due, Arc<dyn Duty>>;
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Slot(pub(super) Instant, u64);
 
 /// Duties by the time at which they are due. While the store is down none is carried out.
 pub(super) struct Schedule {
     breaker: Arc<Breaker>,
     queue: Mutex<Queue>,
     /// An earlier duty has come, or the first one.
-    earlier: Notify,
+    earlier: Arc<Notify>,
     running: AtomicBool,
     places: Arc<Semaphore>,
 }
 
 #[derive(Default)]
 struct Queue {
-    running: Duties,
-    over: Duties,
+    duties: BTreeMap<Slot, Arc<dyn Duty>>,
     count: u64,
     /// When the task looks again by itself, while it sleeps.
     looks: Option<Instant>,
-}
-
-impl Queue {
-    fn of(&mut self, rank: Rank) -> &mut Duties {
-        match rank {
-            Rank::Running => &mut self.running,
-            Rank::Over => &mut self.over,
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.running.is_empty() && self.over.is_empty()
-    }
 }
 
 impl Schedule {
@@ -84,18 +62,18 @@ impl Schedule {
         Self {
             breaker,
             queue: Mutex::default(),
-            earlier: Notify::new(),
+            earlier: Arc::default(),
             running: AtomicBool::new(false),
             places: Arc::new(Semaphore::new(AT_A_TIME)),
         }
     }
 
-    pub(super) fn put(self: &Arc<Self>, due: Instant, rank: Rank, duty: Arc<dyn Duty>) -> Slot {
+    pub(super) fn put(self: &Arc<Self>, due: Instant, duty: Arc<dyn Duty>) -> Slot {
         let (slot, early) = {
             let mut queue = self.queue.lock();
             queue.count += 1;
-            let slot = Slot(rank, (due, queue.count));
-            queue.of(rank).insert(slot.1, duty);
+            let slot = Slot(due, queue.count);
+            queue.duties.insert(slot, duty);
             (slot, queue.looks.is_none_or(|looks| due < looks))
         };
         if early {
@@ -108,14 +86,14 @@ impl Schedule {
     }
 
     pub(super) fn remove(&self, slot: Slot) {
-        let removed = self.queue.lock().of(slot.0).remove(&slot.1);
+        let removed = self.queue.lock().duties.remove(&slot);
         // Not under the lock: it may be the last to hold what locks it again.
         drop(removed);
     }
 
     /// Goes on with what a Tokio runtime has left that has been shut down.
     pub(super) fn go_on(self: &Arc<Self>) {
-        if !self.queue.lock().is_empty() {
+        if !self.running.load(Ordering::Acquire) && !self.queue.lock().duties.is_empty() {
             self.start();
         }
     }
@@ -130,28 +108,33 @@ impl Schedule {
         }
     }
 
-    /// The first duty that is due by `now`; else when one will be.
+    /// Whether the first duty is due by `now`, or when it will be.
     fn next(&self, now: Instant) -> Next {
         let mut queue = self.queue.lock();
-        queue.looks = None;
-        for rank in [Rank::Running, Rank::Over] {
-            let Some(first) = queue.of(rank).first_entry() else {
-                continue;
-            };
-            let (due, _) = *first.key();
-            if due <= now {
-                return Next::Due(rank, first.remove());
-            }
-            queue.looks = Some(queue.looks.map_or(due, |looks| looks.min(due)));
-        }
-        queue.looks.map_or(Next::Nothing, Next::At)
+        let next = match queue.duties.first_key_value() {
+            None => Next::Nothing,
+            Some((first, _)) if first.0 <= now => Next::Due,
+            Some((first, _)) => Next::At(first.0),
+        };
+        queue.looks = match next {
+            Next::At(due) => Some(due),
+            Next::Nothing | Next::Due => None,
+        };
+        next
+    }
+
+    /// The first duty, if it is still due by `now`.
+    fn take(&self, now: Instant) -> Option<Arc<dyn Duty>> {
+        let mut queue = self.queue.lock();
+        let first = queue.duties.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
     }
 }
 
 enum Next {
     Nothing,
     At(Instant),
-    Due(Rank, Arc<dyn Duty>),
+    Due,
 }
 
 /// Says that no task looks at the schedule once it is dropped.
@@ -168,22 +151,26 @@ impl Drop for Running {
 /// Carries out what is due until nothing is left, or nobody could put anything in any more.
 async fn run(running: Running) {
     while let Some(schedule) = running.0.upgrade() {
-        schedule.breaker.until_closed().await;
-        // The semaphore is never closed.
-        let place = Arc::clone(&schedule.places).acquire_owned().await;
         match schedule.next(clock::now()) {
             Next::Nothing => break,
             Next::At(due) => {
-                drop(place);
-                drop(time::timeout_at(due, schedule.earlier.notified()).await);
+                let earlier = Arc::clone(&schedule.earlier);
+                drop(schedule);
+                drop(time::timeout_at(due, earlier.notified()).await);
             }
-            Next::Due(rank, duty) => {
-                let under_way = InHand {
+            Next::Due => {
+                schedule.breaker.until_closed().await;
+                // The semaphore is never closed.
+                let place = Arc::clone(&schedule.places).acquire_owned().await;
+                let Some(duty) = schedule.take(clock::now()) else {
+                    continue;
+                };
+                let in_hand = InHand {
                     schedule,
-                    duty: Some((rank, duty)),
+                    duty: Some(duty),
                 };
                 drop(Handle::current().spawn(async move {
-                    under_way.carry_out().await;
+                    in_hand.carry_out().await;
                     drop(place);
                 }));
             }
@@ -197,16 +184,16 @@ async fn run(running: Running) {
     }
 }
 
-/// A duty that is being carried out. Where its Tokio runtime shuts down meanwhile it is due again,
-/// for the next one.
+/// A duty that is being carried out. Where its Tokio runtime shuts down meanwhile, or the store
+/// panics, it is due again.
 struct InHand {
     schedule: Arc<Schedule>,
-    duty: Option<(Rank, Arc<dyn Duty>)>,
+    duty: Option<Arc<dyn Duty>>,
 }
 
 impl InHand {
     async fn carry_out(mut self) {
-        if let Some((_, duty)) = &self.duty {
+        if let Some(duty) = &self.duty {
             Arc::clone(duty).carry_out().await;
         }
         self.duty = None;
@@ -215,8 +202,14 @@ impl InHand {
 
 impl Drop for InHand {
     fn drop(&mut self) {
-        if let Some((rank, duty)) = self.duty.take() {
-            self.schedule.put(clock::now(), rank, duty);
+        if let Some(duty) = self.duty.take() {
+            // A store that panics does so again.
+            let pause = if thread::panicking() {
+                AFTER_PANIC
+            } else {
+                Duration::ZERO
+            };
+            self.schedule.put(clock::now() + pause, duty);
         }
     }
 }

@@ -6,6 +6,7 @@ use tokio::task::JoinHandle;
 
 use super::millis;
 
+#[expect(clippy::unwrap_used, reason = "a helper of tests")]
 async fn replayed(settings: Settings) {
     let world = World::default();
     let one = world.replica_with(settings.lease(LEASE));

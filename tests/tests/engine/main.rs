@@ -13,6 +13,7 @@ mod renewal;
 mod report;
 mod restart;
 mod trace;
+mod watch;
 
 use std::time::Duration;
 

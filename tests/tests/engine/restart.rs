@@ -6,6 +6,7 @@ use idempotent_runtime::testing::{Fault, Operation};
 use idempotent_tests::{http::until, replica::World};
 use tokio::runtime::{Builder, Runtime};
 
+#[expect(clippy::unwrap_used, reason = "a helper of tests")]
 fn tokio_runtime() -> Runtime {
     Builder::new_current_thread().enable_all().build().unwrap()
 }
