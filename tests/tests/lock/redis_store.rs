@@ -34,7 +34,7 @@ async fn b011_redis_cache_and_lock_by_the_same_contract() {
 }
 
 #[tokio::test]
-async fn a_first_request_takes_five_round_trips_and_a_replay_one() {
+async fn a_first_request_takes_six_round_trips_and_a_replay_one() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address().parse().expect("an address"));
     let store = store(&format!("redis://{}", proxy.address())).await;
