@@ -8,7 +8,7 @@ use std::{
 use super::{cache::Cache, claims::Claims};
 use crate::{
     key::StorageKey,
-    lock::{DistributedLock, Guard, LockError, StripedLock},
+    lock::{DistributedLock, Guard, LockError, LockErrorKind, StripedLock},
     metrics::{self, Operation},
     record::{Record, Token},
     store::{
@@ -195,7 +195,12 @@ impl<C: Cache> Parts<C> {
 }
 
 fn lock_fault(message: &'static str, error: LockError) -> StoreError {
-    StoreError::unavailable(message).because(error)
+    match error.kind() {
+        LockErrorKind::Unavailable => StoreError::unavailable(message),
+        LockErrorKind::Full => StoreError::full(message),
+        LockErrorKind::Unreadable => StoreError::unreadable(message),
+    }
+    .because(error)
 }
 
 /// Counts what the cache or the lock has failed to do, also where nobody waited for its answer any
