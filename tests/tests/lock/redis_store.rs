@@ -15,7 +15,7 @@ use idempotent_runtime::{
 use idempotent_tests::{
     http::{Runs, keyed, send},
     proxy::Proxy,
-    redis::RedisServer,
+    redis::{RedisCluster, RedisSentinel, RedisServer},
     store::{HOUR, claim, key, record},
 };
 use tokio::time::sleep;
@@ -34,6 +34,29 @@ async fn b011_redis_cache_and_lock_by_the_same_contract() {
         let left: i64 = server.cli(&["PTTL", name]).parse().expect("a number");
         assert_ne!(left, -1, "{name} has no end");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b011_redis_cache_and_lock_on_a_cluster_by_the_same_contract() {
+    let cluster = RedisCluster::start();
+    let cache = RedisCache::connect_cluster(cluster.urls(), "tests").await;
+    let cache = cache.expect("a cache");
+    testing::contract(async || LockedStore::new(cache.clone())).await;
+    let kept = |node: &RedisServer| node.cli(&["DBSIZE"]) != "0";
+    assert!(cluster.nodes().iter().all(kept), "on all nodes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b011_redis_cache_and_lock_through_sentinels_by_the_same_contract() {
+    let sentinel = RedisSentinel::start();
+    let cache = RedisCache::connect_sentinel(sentinel.urls(), sentinel.name(), "tests").await;
+    let cache = cache.expect("a cache");
+    testing::contract(async || LockedStore::new(cache.clone())).await;
+
+    sentinel.fail_over();
+    let probed = cache.probe().await;
+    probed.expect("the new master is found");
+    testing::contract(async || LockedStore::new(cache.clone())).await;
 }
 
 #[tokio::test]
