@@ -21,7 +21,7 @@ static BINARIES: LazyLock<HashMap<String, String>> = LazyLock::new(|| {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let built = Command::new(cargo)
         .args(["build", "--quiet", "--message-format", "json"])
-        .args(["--package", "idempotent-runtime"])
+        .args(["--package", "idempotent-runtime", "--features", "redis"])
         .args(["--example", "orders", "--example", "storm"])
         .current_dir(crate::source::workspace())
         .stderr(Stdio::inherit())

@@ -7,6 +7,7 @@
     reason = "a test fails by panicking"
 )]
 
+pub mod chaos;
 pub mod example;
 pub mod fleet;
 pub mod http;

@@ -3,12 +3,14 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use axum::{
-    Router,
+    Json, Router,
     extract::State,
     middleware,
     routing::{get, post},
 };
+use idempotent_runtime::IdempotencyRuntime;
 use metrics_exporter_prometheus::PrometheusHandle;
+use serde_json::{Value, json};
 
 use crate::{
     book::Book,
@@ -40,7 +42,12 @@ impl std::ops::Deref for Shop {
     }
 }
 
-pub(crate) fn router(copy: SocketAddr, orders: Book, metrics: PrometheusHandle) -> Router {
+pub(crate) fn router(
+    copy: SocketAddr,
+    orders: Book,
+    runtime: IdempotencyRuntime,
+    metrics: PrometheusHandle,
+) -> Router {
     let shop = Shop(Arc::new(Tables {
         copy,
         orders,
@@ -62,7 +69,19 @@ pub(crate) fn router(copy: SocketAddr, orders: Book, metrics: PrometheusHandle) 
         )
         .with_state(shop)
         .layer(middleware::from_fn(caller::identify))
+        .route("/health", get(health).with_state(runtime))
         .route("/metrics", get(scrape).with_state(metrics))
+}
+
+/// Whether orders are guarded now. Always 200: this shop sells without its store too. One that
+/// refuses then (`on_store_failure = "closed"`) may as well answer 503 here.
+async fn health(State(runtime): State<IdempotencyRuntime>) -> Json<Value> {
+    let health = runtime.health().await;
+    Json(json!({
+        "guarded": health.is_guarded(),
+        "in_flight": health.in_flight,
+        "pending_reports": health.pending_reports,
+    }))
 }
 
 /// What Prometheus scrapes.

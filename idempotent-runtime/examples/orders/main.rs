@@ -81,8 +81,8 @@ async fn run(args: Args) -> Result<(), Box<dyn Error>> {
     let mut signals = Signals::listen()?;
     let listener = bind(args.listen).await?;
     let address = listener.local_addr()?;
-    let app =
-        app::router(address, orders, metrics).into_make_service_with_connect_info::<SocketAddr>();
+    let app = app::router(address, orders, runtime.clone(), metrics)
+        .into_make_service_with_connect_info::<SocketAddr>();
 
     let (stop, asked_to_stop) = oneshot::channel::<()>();
     let serve = async {
