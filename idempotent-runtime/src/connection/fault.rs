@@ -1,5 +1,7 @@
 //! What can go wrong between here and the server, and what it means for a store.
 
+use std::{error::Error as StdError, io, sync::Arc};
+
 use redis::{ErrorKind, RedisError, ServerErrorKind};
 
 use crate::error::StoreError;
@@ -33,12 +35,23 @@ impl From<RedisError> for Opening {
         if refused
             || kind == ErrorKind::AuthenticationFailed
             || kind == ErrorKind::InvalidClientConfig
+            || is_distrust(&error)
         {
             Self::Unusable(error.to_string())
         } else {
             Self::Unreachable(error.to_string())
         }
     }
+}
+
+/// A TLS handshake that one side has refused, such as for its certificate.
+fn is_distrust(error: &RedisError) -> bool {
+    type Source = Arc<dyn StdError + Send + Sync>;
+    let source = error
+        .source()
+        .and_then(|source| source.downcast_ref::<Source>());
+    let source = source.and_then(|source| source.downcast_ref::<io::Error>());
+    source.is_some_and(|source| source.kind() == io::ErrorKind::InvalidData)
 }
 
 /// Why a command was not answered as it should have been.

@@ -24,4 +24,5 @@ mod sentinel;
 mod servers;
 mod start;
 mod stored;
+mod tls;
 mod watching;
