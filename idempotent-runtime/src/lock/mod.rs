@@ -60,7 +60,7 @@ use std::{sync::Arc, time::Duration};
 #[cfg(feature = "redis")]
 pub use self::redis::RedisLock;
 pub use self::{
-    error::LockError,
+    error::{LockError, LockErrorKind},
     guard::{Guard, Hold},
     in_process::InProcessLock,
     striped::StripedLock,

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     clock,
     connection::{Connection, Fault, Namespace, Server, millis},
-    error::Error,
+    error::{Error, StoreErrorKind},
     record::Token,
     step::{BoxFuture, Step},
 };
@@ -286,7 +286,14 @@ impl Owned {
         match unanswered {
             Unanswered::Fault(fault) => {
                 let error = fault.into_error(&self.stored);
-                LockError::new("Redis failed as a lock").because(error)
+                match error.kind() {
+                    StoreErrorKind::Unavailable => LockError::new("Redis failed as a lock"),
+                    StoreErrorKind::Full => LockError::full("Redis has no room for a lock"),
+                    StoreErrorKind::Unreadable => {
+                        LockError::unreadable("what stands in Redis is no lock")
+                    }
+                }
+                .because(error)
             }
             Unanswered::Late => LockError::new(format!(
                 "Redis did not answer for the lock at {} within {ANSWER:?}",

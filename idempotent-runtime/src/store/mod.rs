@@ -104,7 +104,7 @@ mod redis;
 
 mod memory;
 
-mod codec;
+mod value;
 
 mod hex;
 

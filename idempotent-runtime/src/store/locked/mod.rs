@@ -58,7 +58,9 @@ use crate::{
 /// [`OnStoreFailure`](crate::OnStoreFailure). The message says which it was, and
 /// `idempotency.degraded` counts it as `read`, `write` or `lock`, besides the command that the
 /// engine counts. A lock that another holds is no failure. Bytes that are no record are
-/// [unreadable](super::StoreErrorKind::Unreadable), and never overwritten.
+/// [unreadable](super::StoreErrorKind::Unreadable), and never overwritten. Where the cache or the
+/// lock has no room the command fails as [full](super::StoreErrorKind::Full), and new keys are refused
+/// in every mode.
 ///
 /// # Examples
 ///

@@ -8,11 +8,11 @@ use std::{
 use super::{cache::Cache, claims::Claims};
 use crate::{
     key::StorageKey,
-    lock::{DistributedLock, Guard, LockError, StripedLock},
+    lock::{DistributedLock, Guard, LockError, LockErrorKind, StripedLock},
     metrics::{self, Operation},
     record::{Record, Token},
     store::{
-        Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError, codec,
+        Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError, value,
     },
 };
 
@@ -41,7 +41,10 @@ impl<C: Cache> Parts<C> {
     async fn look(&self, name: &str) -> Result<Option<(Token, Arc<Record>)>, StoreError> {
         let read = counted(Operation::Read, self.cache.get(name)).await;
         let bytes = read.map_err(|error| error.told_as("the cache could not be read"))?;
-        let found = bytes.map(|bytes| codec::decode(&bytes)).transpose()?;
+        let place = format_args!("{name} in the cache");
+        let found = bytes
+            .map(|bytes| value::decode(place, &bytes))
+            .transpose()?;
         Ok(found.map(|(token, record)| (token, Arc::new(record))))
     }
 
@@ -53,7 +56,7 @@ impl<C: Cache> Parts<C> {
         retention: Duration,
     ) -> Result<(), StoreError> {
         let expiry = retention.max(SHORTEST_EXPIRY);
-        let set = self.cache.set(name, codec::encode(token, record)?, expiry);
+        let set = self.cache.set(name, value::encode(token, record)?, expiry);
         let set = counted(Operation::Write, set).await;
         set.map_err(|error| error.told_as("the cache could not be written"))
     }
@@ -192,7 +195,12 @@ impl<C: Cache> Parts<C> {
 }
 
 fn lock_fault(message: &'static str, error: LockError) -> StoreError {
-    StoreError::unavailable(message).because(error)
+    match error.kind() {
+        LockErrorKind::Unavailable => StoreError::unavailable(message),
+        LockErrorKind::Full => StoreError::full(message),
+        LockErrorKind::Unreadable => StoreError::unreadable(message),
+    }
+    .because(error)
 }
 
 /// Counts what the cache or the lock has failed to do, also where nobody waited for its answer any

@@ -15,9 +15,9 @@ use crate::{
 /// A [`Cache`] in Redis 7 or later (feature `redis`), with a [`RedisLock`] on the same connection.
 ///
 /// Records are at `<namespace>:cache:<key>`, locks at `<namespace>:lock:<key>`; `redis-cli GET`
-/// shows both. A first request takes five round trips and a replay one:
-/// [`RedisStore`](crate::store::RedisStore) does with two, and is fenced. This is for a service
-/// that wants a lock and a cache as they were.
+/// shows both. A first request takes six round trips, the last of them in the background, and a
+/// replay one: [`RedisStore`](crate::store::RedisStore) does with two, and is fenced. This is for a
+/// service that wants a lock and a cache as they were.
 ///
 /// ```no_run
 /// use idempotent_runtime::{Caller, IdempotencyRuntime, store::{LockedStore, RedisCache}};

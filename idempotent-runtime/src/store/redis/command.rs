@@ -13,7 +13,9 @@ use crate::{
     connection::{Connection, Fault, millis},
     fingerprint::Fingerprint,
     record::{Record, Token},
-    store::{Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError},
+    store::{
+        Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError, value::HEAD,
+    },
 };
 
 /// How often a command begins again because what it found has gone before it could say what it was.
@@ -255,7 +257,7 @@ fn record(key: &str, value: Vec<u8>) -> Result<Arc<Record>, StoreError> {
 /// What to say of a value that a script did not recognise.
 async fn foreign(connection: &Connection, key: &str) -> StoreError {
     let mut look = Cmd::new();
-    look.arg("GETRANGE").arg(key).arg(0).arg(value::HEAD - 1);
+    look.arg("GETRANGE").arg(key).arg(0).arg(HEAD - 1);
     match connection.send(&look).await {
         Ok(Value::BulkString(head)) => value::foreign(key, &head),
         Ok(_) => unknown(key),
