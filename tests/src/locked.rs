@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use idempotent_runtime::{
-    lock::{BoxFuture, DistributedLock, Guard, LockError},
+    lock::{BoxFuture, DistributedLock, Guard, LockError, Step},
     store::{Cache, StoreError},
 };
 use parking_lot::Mutex;
@@ -113,6 +113,10 @@ pub struct MoodyLock<L> {
     pub lock: L,
     /// Of [`DistributedLock::try_acquire`].
     pub acquires: Mood,
+    /// Of [`DistributedLock::check`].
+    pub checks: Mood,
+    /// Of [`DistributedLock::probe`].
+    pub probes: Mood,
 }
 
 impl<L> MoodyLock<L> {
@@ -121,7 +125,15 @@ impl<L> MoodyLock<L> {
         Self {
             lock,
             acquires: Mood::default(),
+            checks: Mood::default(),
+            probes: Mood::default(),
         }
+    }
+
+    /// The moods of everything that it is asked.
+    #[must_use]
+    pub fn all(&self) -> [&Mood; 3] {
+        [&self.acquires, &self.checks, &self.probes]
     }
 }
 
@@ -141,4 +153,23 @@ impl<L: DistributedLock> DistributedLock for MoodyLock<L> {
             acquiring.await
         })
     }
+
+    fn check(&self) -> Step<Result<(), LockError>> {
+        answered(&self.checks)
+    }
+
+    fn probe(&self) -> Step<Result<(), LockError>> {
+        answered(&self.probes)
+    }
+}
+
+fn answered(mood: &Mood) -> Step<Result<(), LockError>> {
+    let mood = mood.clone();
+    Step::later(async move {
+        if mood.answers().await {
+            Ok(())
+        } else {
+            Err(LockError::new("made to fail"))
+        }
+    })
 }

@@ -23,7 +23,9 @@ pub enum OnStoreFailure {
 }
 
 /// What a retry does that finds an attempt of which nobody knows how it ended: its process died, or
-/// was cut off from the store, for longer than the lease.
+/// was cut off from the store, for longer than the lease. It takes a
+/// [leased](crate::store::Level::Leased) store, such as `RedisStore`: one of another level forgets the
+/// attempt, and the retry runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
