@@ -74,7 +74,9 @@ fn moody() -> (MoodyLock<InProcessLock>, LockedStore<MapCache>) {
 async fn a_hung_lock_costs_one_request_its_timeout_and_no_other() {
     let (lock, store) = moody();
     let mut service = Service::new(store);
-    lock.all().map(|mood| mood.hanging());
+    for mood in lock.all() {
+        mood.hanging();
+    }
     let began = Instant::now();
     assert_eq!(service.send().await.text(), "guarded false");
     assert_eq!(began.elapsed(), TIMEOUT);
@@ -86,7 +88,9 @@ async fn a_hung_lock_costs_one_request_its_timeout_and_no_other() {
         let health = service.runtime.health().await;
         assert!(matches!(health.store, StoreHealth::Down { .. }));
     }
-    lock.all().map(|mood| mood.well());
+    for mood in lock.all() {
+        mood.well();
+    }
     service.until_guarded().await;
     assert_eq!(service.send().await.text(), "guarded true");
 }
@@ -98,15 +102,17 @@ async fn health_knows_of_a_lock_that_no_request_has_asked_yet() {
         let mut service = Service::new(store);
         assert_eq!(service.send().await.text(), "guarded true");
         assert!(service.is_guarded().await);
-        lock.all().map(|mood| {
+        for mood in lock.all() {
             if hangs {
                 mood.hanging()
             } else {
                 mood.failing()
             }
-        });
+        }
         assert!(!service.is_guarded().await, "{hangs}");
-        lock.all().map(|mood| mood.well());
+        for mood in lock.all() {
+            mood.well();
+        }
         service.until_guarded().await;
         assert_eq!(lock.acquires.asked(), 1, "no lock is taken for it");
     }
