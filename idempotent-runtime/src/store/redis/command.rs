@@ -102,12 +102,12 @@ async fn set_or_get(
     set.arg("SET").arg(key).arg(value::claim(claim));
     set.arg("NX").arg("GET").arg("PX").arg(lifetime(claim));
     match connection.send(&set).await {
-        Err(full) if full.is_full() => {
-            // A full server refuses the command even where it has only to read.
+        Err(refused) if refused.refuses_writes() => {
+            // It refuses the command even where it has only to read.
             let mut get = Cmd::new();
             get.arg("GET").arg(key);
             match connection.send(&get).await {
-                Ok(Value::Nil) => Err(full.into_error(key)),
+                Ok(Value::Nil) => Err(refused.into_error(key)),
                 read => found(key, read),
             }
         }
