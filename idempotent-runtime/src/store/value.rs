@@ -75,7 +75,7 @@ impl Head {
 
     /// The first line of a value, and what follows it.
     pub(crate) fn read(value: &[u8]) -> Option<(Self, &[u8])> {
-        let (mark, rest) = value.split_first_chunk()?;
+        let (&mark, rest) = value.split_first_chunk()?;
         let (token, rest) = digits(rest.strip_prefix(b" ")?)?;
         let ([scheme], rest) = digits(rest.strip_prefix(b" ")?)?;
         let (digest, rest) = digits(rest.strip_prefix(b":")?)?;
@@ -103,8 +103,8 @@ impl State {
         }
     }
 
-    fn of(mark: &[u8; 5]) -> Option<Self> {
-        match mark {
+    fn of(mark: [u8; 5]) -> Option<Self> {
+        match &mark {
             IN_PROGRESS => Some(Self::InProgress),
             COMPLETED => Some(Self::Completed),
             _ => None,

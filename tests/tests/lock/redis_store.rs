@@ -265,6 +265,25 @@ async fn a_burst_over_two_replicas_runs_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_broke_while_idle_is_no_outage() {
+    let server = RedisServer::start();
+    let runs = Runs::default();
+    let app = replica(&server.url(), &runs).await;
+    for round in 1..=3 {
+        let name = format!("k{round}");
+        let ran = send(&app, keyed("/", &name, "0")).await;
+        assert_eq!(ran.text(), format!("run {round} guarded true"));
+        sleep(Duration::from_millis(100)).await;
+        server.cli(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        sleep(Duration::from_millis(100)).await;
+        let replayed = send(&app, keyed("/", &name, "0")).await;
+        assert_eq!(replayed.outcome(), (201, true));
+        server.cli(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_server_is_no_outage_in_which_handlers_run_unguarded() {
     let server = RedisServer::start();
     let runs = Runs::default();
