@@ -113,8 +113,6 @@ pub struct MoodyLock<L> {
     pub lock: L,
     /// Of [`DistributedLock::try_acquire`].
     pub acquires: Mood,
-    /// Of [`DistributedLock::check`].
-    pub checks: Mood,
     /// Of [`DistributedLock::probe`].
     pub probes: Mood,
 }
@@ -125,15 +123,14 @@ impl<L> MoodyLock<L> {
         Self {
             lock,
             acquires: Mood::default(),
-            checks: Mood::default(),
             probes: Mood::default(),
         }
     }
 
     /// The moods of everything that it is asked.
     #[must_use]
-    pub fn all(&self) -> [&Mood; 3] {
-        [&self.acquires, &self.checks, &self.probes]
+    pub fn all(&self) -> [&Mood; 2] {
+        [&self.acquires, &self.probes]
     }
 }
 
@@ -154,22 +151,14 @@ impl<L: DistributedLock> DistributedLock for MoodyLock<L> {
         })
     }
 
-    fn check(&self) -> Step<Result<(), LockError>> {
-        answered(&self.checks)
-    }
-
     fn probe(&self) -> Step<Result<(), LockError>> {
-        answered(&self.probes)
+        let mood = self.probes.clone();
+        Step::later(async move {
+            if mood.answers().await {
+                Ok(())
+            } else {
+                Err(LockError::new("made to fail"))
+            }
+        })
     }
-}
-
-fn answered(mood: &Mood) -> Step<Result<(), LockError>> {
-    let mood = mood.clone();
-    Step::later(async move {
-        if mood.answers().await {
-            Ok(())
-        } else {
-            Err(LockError::new("made to fail"))
-        }
-    })
 }

@@ -88,26 +88,15 @@ pub trait DistributedLock: Send + Sync + 'static {
         wait: Duration,
     ) -> BoxFuture<Result<Option<Guard>, LockError>>;
 
-    /// Whether the lock can be used now, found out without a change: by the health of a
-    /// [`LockedStore`](crate::store::LockedStore), several times a minute perhaps. As provided it
-    /// always agrees, as a lock in memory does.
-    ///
-    /// # Errors
-    ///
-    /// When it cannot.
-    fn check(&self) -> Step<Result<(), LockError>> {
-        Step::Now(Ok(()))
-    }
-
     /// Whether the lock can be used again, asked from time to time after it has failed. A lock
     /// behind a connection opens a fresh one for it, and keeps that in place of the old one. As
-    /// provided it [checks](Self::check).
+    /// provided it always agrees, as a lock in memory does, so that the next attempt finds out.
     ///
     /// # Errors
     ///
     /// When it cannot.
     fn probe(&self) -> Step<Result<(), LockError>> {
-        self.check()
+        Step::Now(Ok(()))
     }
 }
 
@@ -119,10 +108,6 @@ impl<L: DistributedLock + ?Sized> DistributedLock for Arc<L> {
         wait: Duration,
     ) -> BoxFuture<Result<Option<Guard>, LockError>> {
         (**self).try_acquire(key, ttl, wait)
-    }
-
-    fn check(&self) -> Step<Result<(), LockError>> {
-        (**self).check()
     }
 
     fn probe(&self) -> Step<Result<(), LockError>> {

@@ -5,14 +5,13 @@ use std::time::Duration;
 use axum::{Extension, Router, routing::post};
 use idempotent_runtime::{
     Caller, IdempotencyContext, IdempotencyRuntime, Settings, StoreHealth, idempotent,
-    lock::{DistributedLock, InProcessLock, RedisLock},
-    store::{LockedStore, RedisCache, ReleaseOutcome, Store as _, StoreErrorKind, Token},
+    lock::{InProcessLock, RedisLock},
+    store::{LockedStore, RedisCache, Store as _, StoreErrorKind},
 };
 use idempotent_tests::{
     http::{Reply, keyed, send},
     locked::{MapCache, MoodyLock},
     redis::RedisServer,
-    store::key,
 };
 use tokio::time::{Instant, sleep};
 
@@ -114,7 +113,6 @@ async fn health_knows_of_a_lock_that_no_request_has_asked_yet() {
             mood.well();
         }
         service.until_guarded().await;
-        assert_eq!(lock.acquires.asked(), 1, "no lock is taken for it");
     }
 }
 
@@ -130,18 +128,6 @@ async fn a_probe_asks_cache_and_lock_at_once() {
     // Without any lock there is none to ask.
     let alone = LockedStore::new(MapCache::default());
     alone.probe().answer().await.expect("well");
-}
-
-#[tokio::test(start_paused = true)]
-async fn a_release_of_what_is_not_held_asks_the_lock() {
-    let (lock, store) = moody();
-    let release = async || store.release(&key(1), Token::unique()).answer().await;
-    assert_eq!(release().await.unwrap(), ReleaseOutcome::NotHeld);
-    assert_eq!((lock.checks.asked(), lock.acquires.asked()), (1, 0));
-    lock.checks.failing();
-    let error = release().await.unwrap_err();
-    assert_eq!(error.kind(), StoreErrorKind::Unavailable);
-    assert!(error.to_string().contains("lock"), "{error}");
 }
 
 #[tokio::test]
@@ -170,16 +156,4 @@ async fn a_redis_of_its_own_that_is_gone_or_hangs() {
     server.thaw();
     service.until_guarded().await;
     assert_eq!(service.send().await.text(), "guarded true");
-}
-
-#[tokio::test]
-async fn a_redis_that_only_reads_is_of_no_use_as_a_lock() {
-    let (master, server) = (RedisServer::start(), RedisServer::start());
-    let lock = RedisLock::connect(&server.url(), "tests").await.unwrap();
-    lock.check().answer().await.expect("well");
-    let keys = server.cli(&["DBSIZE"]);
-    assert_eq!(keys, "0", "a check leaves nothing");
-    let port = master.port().to_string();
-    server.cli(&["REPLICAOF", "127.0.0.1", &port]);
-    assert!(lock.check().answer().await.is_err());
 }

@@ -29,7 +29,7 @@ impl Acquisition {
         Self(Arc::new(Entry {
             connection,
             stored,
-            owner: owner(),
+            owner: format!("{:032x}", u128::from_be_bytes(*Token::unique().as_bytes())),
             runtime: Handle::try_current().ok(),
         }))
     }
@@ -51,11 +51,6 @@ impl Acquisition {
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
-}
-
-/// A name that no other owner has, in any process.
-pub(super) fn owner() -> String {
-    format!("{:032x}", u128::from_be_bytes(*Token::unique().as_bytes()))
 }
 
 /// Half of it to all of it, so that those who wait do not come in step.

@@ -8,7 +8,7 @@ mod answer;
 
 use std::{fmt, time::Duration};
 
-use redis::{Cmd, aio::ConnectionLike};
+use redis::aio::ConnectionLike;
 
 use self::acquisition::Acquisition;
 use super::{DistributedLock, error::LockError, guard::Guard};
@@ -141,18 +141,6 @@ impl DistributedLock for RedisLock {
         Box::pin(async move {
             let held = acquisition.acquire(ttl, wait).await?;
             Ok(held.then(|| Guard::new(key, ttl, acquisition)))
-        })
-    }
-
-    /// By a write to a key that nobody has: a server that only reads is of no use here.
-    fn check(&self) -> Step<Result<(), LockError>> {
-        let connection = self.connection.clone();
-        let nobodys = self.stored(&acquisition::owner());
-        Step::later(async move {
-            let mut write = Cmd::new();
-            write.arg("PEXPIRE").arg(&nobodys).arg(1);
-            let answered = answer::within_bound(&connection, connection.send(&write)).await;
-            answered.map(drop).map_err(|why| why.into_error(&nobodys))
         })
     }
 

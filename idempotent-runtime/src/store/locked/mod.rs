@@ -61,7 +61,7 @@ use crate::{
 /// engine counts. A lock that another holds is no failure. Bytes that are no record are
 /// [unreadable](super::StoreErrorKind::Unreadable), and never overwritten. Where the cache or the
 /// lock has no room the command fails as [full](super::StoreErrorKind::Full), and new keys are refused
-/// in every mode. [Health](crate::IdempotencyRuntime::health) and the [probe](Store::probe) ask both.
+/// in every mode. The [probe](Store::probe) asks both.
 ///
 /// # Examples
 ///

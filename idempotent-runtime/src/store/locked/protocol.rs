@@ -175,14 +175,6 @@ impl<C: Cache> Parts<C> {
         Ok(outcome)
     }
 
-    async fn check_lock(&self) -> Result<(), StoreError> {
-        let Some(lock) = self.lock.get() else {
-            return Ok(());
-        };
-        let checked = counted(Operation::Lock, lock.check().answer()).await;
-        checked.map_err(|error| lock_fault("the lock cannot be used", error))
-    }
-
     /// Asks both at once: they may share a connection, which is then replaced once.
     pub(super) async fn probe(self: Arc<Self>) -> Result<(), StoreError> {
         let mut of_lock = pin!(async {
@@ -218,15 +210,11 @@ impl<C: Cache> Parts<C> {
         let own = self.claims.take(&key, token);
         let found = self.look(&key.to_string()).await;
         let released = match own {
-            Some(own) => {
-                let released = counted(Operation::Lock, own.release()).await;
-                released.map_err(|error| lock_fault("the lock could not be released", error))
-            }
-            // That nothing is held may be because nothing can be, which the store's health asks
-            // in this way. A record is an answer without the lock.
-            None if matches!(found, Ok(None)) => self.check_lock().await.map(|()| false),
+            Some(own) => counted(Operation::Lock, own.release()).await,
             None => Ok(false),
         };
+        let released =
+            released.map_err(|error| lock_fault("the lock could not be released", error));
         match (found, released) {
             (Ok(Some((_, record))), _) => Ok(ReleaseOutcome::Completed(record)),
             // What was asked for is done, whatever else could not be read.
