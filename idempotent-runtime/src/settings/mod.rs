@@ -25,7 +25,9 @@ pub enum OnStoreFailure {
 /// What a retry does that finds an attempt of which nobody knows how it ended: its process died, or
 /// was cut off from the store, for longer than the lease.
 ///
-/// Said on a handler, as in `#[idempotent(on_lost_run = "unknown")]`.
+/// Said on a handler, as in `#[idempotent(on_lost_run = "unknown")]`. It takes a
+/// [leased](crate::store::Level::Leased) store, such as `RedisStore`: one of another level forgets the
+/// attempt, and the retry runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnLostRun {

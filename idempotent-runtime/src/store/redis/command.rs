@@ -6,17 +6,21 @@ use redis::{Cmd, Pipeline, RedisResult, Value};
 
 use super::{
     key,
-    script::{Answer, By, COMPLETE, LOOK, RELEASE, RENEW},
     value::{self, Stands, Stored},
 };
 use crate::{
-    connection::{Connection, Fault, millis},
+    connection::{Answer, By, Connection, Fault, Script, millis},
     fingerprint::Fingerprint,
     record::{Record, Token},
     store::{
         Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError, value::HEAD,
     },
 };
+
+static COMPLETE: Script = Script::new(include_str!("complete.lua"));
+static LOOK: Script = Script::new(include_str!("look.lua"));
+static RENEW: Script = Script::new(include_str!("renew.lua"));
+static RELEASE: Script = Script::new(include_str!("release.lua"));
 
 /// How often a command begins again because what it found has gone before it could say what it was.
 const ATTEMPTS: usize = 4;
@@ -134,7 +138,7 @@ async fn time_left(
         // Somebody has made it stand for ever.
         Answer::Did(-1) => Ok(Some(Duration::MAX)),
         Answer::Did(left) => Ok(u64::try_from(left).ok().map(Duration::from_millis)),
-        Answer::Record(_) | Answer::Unknown => Err(unknown(key)),
+        Answer::Value(_) | Answer::Unknown => Err(unknown(key)),
     }
 }
 
@@ -150,7 +154,7 @@ pub(super) async fn renew(
         Answer::Did(1) => RenewOutcome::Renewed,
         Answer::Did(2) => RenewOutcome::Restored,
         Answer::Did(0) => RenewOutcome::Lost,
-        Answer::Record(value) => RenewOutcome::Completed(record(key, value)?),
+        Answer::Value(value) => RenewOutcome::Completed(record(key, value)?),
         Answer::Did(-1) => return Err(foreign(connection, key).await),
         Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
@@ -166,7 +170,7 @@ pub(super) async fn release(
     Ok(match answer.map_err(|fault| fault.into_error(key))? {
         Answer::Did(1) => ReleaseOutcome::Released,
         Answer::Did(0) => ReleaseOutcome::NotHeld,
-        Answer::Record(value) => ReleaseOutcome::Completed(record(key, value)?),
+        Answer::Value(value) => ReleaseOutcome::Completed(record(key, value)?),
         Answer::Did(-1) => return Err(foreign(connection, key).await),
         Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
@@ -241,7 +245,7 @@ async fn completed(
     Ok(match answer.map_err(|fault| fault.into_error(key))? {
         Answer::Did(1) => CompleteOutcome::Stored,
         Answer::Did(2) => CompleteOutcome::Displaced,
-        Answer::Record(value) => CompleteOutcome::Completed(record(key, value)?),
+        Answer::Value(value) => CompleteOutcome::Completed(record(key, value)?),
         Answer::Did(-1) => return Err(foreign(connection, key).await),
         Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
