@@ -60,7 +60,7 @@ impl Renewal {
         }
         let now = clock::now();
         let lease = request.policy.lease;
-        let due = claimed.map_or(now + again(lease), |claimed| claimed + lease / 3);
+        let due = claimed.map_or_else(|| now + again(lease), |claimed| claimed + lease / 3);
         let renewal = Arc::new(Self {
             request: Arc::clone(request),
             turn: tokio::sync::Mutex::default(),
@@ -147,20 +147,20 @@ impl Renewal {
         let answer = self
             .request
             .renew(|| self.sent.store(true, Ordering::Release));
-        if let Some(due) = self.renewed(began, answer.answer().await) {
+        if let Some(due) = self.renewed(began, &answer.answer().await) {
             self.put(remote, due);
         }
         drop(turn);
     }
 
     /// When to renew again; not at all where a record stands.
-    fn renewed(&self, began: Instant, answer: Answer<RenewOutcome>) -> Option<Instant> {
+    fn renewed(&self, began: Instant, answer: &Answer<RenewOutcome>) -> Option<Instant> {
         let told = self.request.told();
         let lease = self.request.policy.lease;
         let mut state = self.state.lock();
         let lapsed = state.lose_if_lapsed(began);
         let mut restored = false;
-        let (due, lost) = match &answer {
+        let (due, lost) = match answer {
             Ok(outcome @ (RenewOutcome::Renewed | RenewOutcome::Restored)) => {
                 restored = *outcome == RenewOutcome::Restored && state.lapses.is_some();
                 state.lapses = Some(began + lease);
@@ -179,7 +179,7 @@ impl Renewal {
             Err(_) => (Some(clock::now() + again(lease)), None),
         };
         drop(state);
-        if let Err(error) = &answer {
+        if let Err(error) = answer {
             told.degraded(Operation::Renew, error, "the claim is renewed again soon");
         }
         if restored {

@@ -116,19 +116,17 @@ impl Attempt {
         let turn = |longest| lease_left.map_or(longest, |left| left.clamp(FIRST_PAUSE, longest));
         let until = |longest| deadline.min(now + turn(longest));
         phase.waiting(true);
-        let longer = match self.request.engine.store.watch(&self.request.key) {
-            Some(gone) => {
-                let woken = time::timeout_at(until(BACKSTOP), gone).await.is_ok();
-                // The first end is believed at once; one that was too early has company.
-                if woken && pause > FIRST_PAUSE {
-                    time::sleep_until(until(pause)).await;
-                }
-                woken
-            }
-            None => {
+        let watched = self.request.engine.store.watch(&self.request.key);
+        let longer = if let Some(gone) = watched {
+            let woken = time::timeout_at(until(BACKSTOP), gone).await.is_ok();
+            // The first end is believed at once; one that was too early has company.
+            if woken && pause > FIRST_PAUSE {
                 time::sleep_until(until(pause)).await;
-                true
             }
+            woken
+        } else {
+            time::sleep_until(until(pause)).await;
+            true
         };
         phase.waiting(false);
         longer
