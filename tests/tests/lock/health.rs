@@ -103,9 +103,9 @@ async fn health_knows_of_a_lock_that_no_request_has_asked_yet() {
         assert!(service.is_guarded().await);
         for mood in lock.all() {
             if hangs {
-                mood.hanging()
+                mood.hanging();
             } else {
-                mood.failing()
+                mood.failing();
             }
         }
         assert!(!service.is_guarded().await, "{hangs}");
