@@ -254,9 +254,9 @@ fn a_lost_lease_is_counted_once_and_only_while_its_handler_runs() {
         tokio.block_on(async {
             let world = World::default();
             let one = world.replica().plan(10, 201).plan(9000, 201);
-            for (lost, cut) in [(0.0, 20_000), (1.0, 9500)] {
-                let run = one.spawn_with("/closed", &format!("lost {lost}"), "x");
-                until(|| world.runs.count() > 0).await;
+            for (lost, cut, runs) in [(0.0, 20_000, 1), (1.0, 9500, 2)] {
+                let run = one.spawn_with("/closed", &format!("k{runs}"), "x");
+                until(|| world.runs.count() == runs).await;
                 one.link.down(Fault::Fail);
                 tokio::time::sleep(Duration::from_millis(cut)).await;
                 one.link.heal();
