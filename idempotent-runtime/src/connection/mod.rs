@@ -140,7 +140,10 @@ impl Connection {
     /// Sends a command and waits for its reply.
     pub(crate) async fn send(&self, command: &Cmd) -> Result<Value, Fault> {
         match self.send_once(command).await {
-            Err(fault) if self.repeatable && fault.breaks() => self.send_once(command).await,
+            // On the heap, since it hardly ever happens.
+            Err(fault) if self.repeatable && fault.breaks() => {
+                Box::pin(self.send_once(command)).await
+            }
             answer => answer,
         }
     }
@@ -159,7 +162,9 @@ impl Connection {
     ) -> Result<Vec<RedisResult<Value>>, Fault> {
         commands.ignore_errors();
         match self.send_all_once(&commands).await {
-            Err(fault) if self.repeatable && fault.breaks() => self.send_all_once(&commands).await,
+            Err(fault) if self.repeatable && fault.breaks() => {
+                Box::pin(self.send_all_once(&commands)).await
+            }
             answer => answer,
         }
     }
@@ -202,7 +207,8 @@ impl Connection {
                 Some(_) | None => self.opening(&mut state),
             }
         };
-        answer(opening).await
+        // On the heap, since it hardly ever happens.
+        Box::pin(answer(opening)).await
     }
 
     /// The fresh connection that is being opened; begins with it if none is.

@@ -13,7 +13,7 @@ pub(crate) struct Script {
 }
 
 /// How a server is told which script to run. One that was restarted knows none by its digest.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum By {
     Digest,
     Text,
@@ -41,11 +41,31 @@ impl Script {
     }
 
     pub(crate) fn call(&self, by: By, keys: &[&str], arguments: &[&[u8]]) -> Cmd {
-        let mut call = Cmd::new();
-        match by {
-            By::Digest => call.arg("EVALSHA").arg(self.digest()),
-            By::Text => call.arg("EVAL").arg(self.text),
+        self.call_with_room(by, keys, arguments, 0)
+    }
+
+    /// The call, with room for another argument of so many bytes.
+    pub(crate) fn call_with_room(
+        &self,
+        by: By,
+        keys: &[&str],
+        arguments: &[&[u8]],
+        room: usize,
+    ) -> Cmd {
+        let (name, script) = match by {
+            By::Digest => ("EVALSHA", self.digest()),
+            By::Text => ("EVAL", self.text),
         };
+        let bytes = keys.iter().map(|key| key.len()).sum::<usize>()
+            + arguments
+                .iter()
+                .map(|argument| argument.len())
+                .sum::<usize>();
+        let mut call = Cmd::with_capacity(
+            4 + keys.len() + arguments.len(),
+            name.len() + script.len() + 20 + bytes + room,
+        );
+        call.arg(name).arg(script);
         call.arg(keys.len()).arg(keys).arg(arguments);
         call
     }

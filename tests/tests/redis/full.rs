@@ -51,11 +51,13 @@ async fn replays_but_takes_no_new_claims() {
         .await
         .expect("nothing new is stored");
     assert_eq!(renewed, RenewOutcome::Renewed);
-    let error = client(1)
-        .complete(held, record(100))
-        .await
-        .expect_err("no room");
-    assert_eq!(error.kind(), StoreErrorKind::Full);
+    for bytes in [100, 5_000] {
+        let error = client(1)
+            .complete(held, record(bytes))
+            .await
+            .expect_err("no room");
+        assert_eq!(error.kind(), StoreErrorKind::Full);
+    }
     let found = client(1)
         .claim(claim(token))
         .await

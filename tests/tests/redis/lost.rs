@@ -61,18 +61,23 @@ async fn every_command_finds_what_it_did_itself() {
     let renewed = client.renew(claim(token)).await.expect("it is sent again");
     assert_eq!(renewed, RenewOutcome::Renewed);
 
-    lose();
-    let completed = client
-        .complete(token, record(9))
-        .await
-        .expect("it is sent again");
-    assert_eq!(completed, CompleteOutcome::Stored);
-    let found = client
-        .claim(claim(Token::unique()))
-        .await
-        .expect("a record");
-    assert_eq!(found, ClaimOutcome::Completed(record(9)));
-    assert_eq!(keys(&server).len(), 1);
+    // One that goes through the script, and one that is staged.
+    for bytes in [9, 40_000] {
+        server.cli(&["FLUSHALL"]);
+        client.claim(claim(token)).await.expect("a claim");
+        lose();
+        let completed = client
+            .complete(token, record(bytes))
+            .await
+            .expect("it is sent again");
+        assert_eq!(completed, CompleteOutcome::Stored);
+        let found = client
+            .claim(claim(Token::unique()))
+            .await
+            .expect("a record");
+        assert_eq!(found, ClaimOutcome::Completed(record(bytes)));
+        assert_eq!(keys(&server).len(), 1);
+    }
 
     let client = Client {
         store: &store,

@@ -15,7 +15,7 @@ async fn b011_two_for_a_first_request_one_for_a_replay() {
     let proxy = Proxy::to(server.address().parse().expect("an address"));
     let store = store_at(&format!("redis://{}", proxy.address())).await;
     // The first completion of all finds that the server does not know the script yet.
-    for (n, trips) in [(0, 3), (1, 2), (2, 2)] {
+    for (n, trips, bytes) in [(0, 3, 100), (1, 2, 100), (2, 2, 5_000), (3, 2, 100)] {
         let client = Client {
             store: &store,
             key: key(n),
@@ -25,7 +25,7 @@ async fn b011_two_for_a_first_request_one_for_a_replay() {
         let claimed = client.claim(claim(token)).await.expect("a claim");
         assert_eq!(claimed, ClaimOutcome::Claimed);
         let completed = client
-            .complete(token, record(100))
+            .complete(token, record(bytes))
             .await
             .expect("a completion");
         assert_eq!(completed, CompleteOutcome::Stored);
@@ -36,13 +36,20 @@ async fn b011_two_for_a_first_request_one_for_a_replay() {
             .claim(claim(Token::unique()))
             .await
             .expect("a replay");
-        assert_eq!(replayed, ClaimOutcome::Completed(record(100)));
+        assert_eq!(replayed, ClaimOutcome::Completed(record(bytes)));
         assert_eq!(proxy.round_trips() - before, 1, "replay {n}");
     }
 }
 
 #[tokio::test]
-async fn b011_a_claim_is_one_command_and_a_completion_two() {
+async fn b011_a_claim_is_one_command_and_a_completion_one_or_two() {
+    // A small record the script writes with a `SET` of its own; a large one is staged by a `SET` of
+    // the client's, which the very first completion sends once more.
+    commands_of(100, 30, 0).await;
+    commands_of(5_000, 31, 10).await;
+}
+
+async fn commands_of(bytes: usize, sets: u32, renames: u32) {
     let server = RedisServer::start();
     let store = super::bench::store(&server).await;
     let calls = |command: &str| {
@@ -62,7 +69,7 @@ async fn b011_a_claim_is_one_command_and_a_completion_two() {
         let token = Token::unique();
         client.claim(claim(token)).await.expect("a claim");
         client
-            .complete(token, record(100))
+            .complete(token, record(bytes))
             .await
             .expect("a completion");
         client
@@ -70,8 +77,8 @@ async fn b011_a_claim_is_one_command_and_a_completion_two() {
             .await
             .expect("a replay");
     }
-    // One claim, one staged record, one replay; and the very first completion once more.
-    assert_eq!(calls("set"), 31);
+    // One claim, one record, one replay.
+    assert_eq!((calls("set"), calls("rename")), (sets, renames));
     assert_eq!((calls("evalsha"), calls("eval")), (10, 1));
     assert_eq!((calls("get"), calls("pttl")), (0, 0));
 }

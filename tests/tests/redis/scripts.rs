@@ -20,7 +20,7 @@ async fn are_sent_again_where_they_were_flushed() {
     let server = RedisServer::start();
     let store = store(&server).await;
     let forget = || assert_eq!(server.cli(&["SCRIPT", "FLUSH"]), "OK");
-    for n in 0..2 {
+    for (n, bytes) in [(0, 9), (1, 9), (2, LARGE), (3, LARGE)] {
         let client = Client {
             store: &store,
             key: key(n),
@@ -32,19 +32,22 @@ async fn are_sent_again_where_they_were_flushed() {
         assert_eq!(renewed, RenewOutcome::Renewed);
         forget();
         let completed = client
-            .complete(token, record(9))
+            .complete(token, record(bytes))
             .await
             .expect("a completion");
         assert_eq!(completed, CompleteOutcome::Stored);
         forget();
         let released = client.release(token).await.expect("a release");
-        assert_eq!(released, ReleaseOutcome::Completed(record(9)));
+        assert_eq!(released, ReleaseOutcome::Completed(record(bytes)));
         assert_eq!(
             keys(&server).len(),
             1 + usize::try_from(n).expect("a small number")
         );
     }
 }
+
+/// A record that is staged, since it is too large to go through a script.
+const LARGE: usize = 40_000;
 
 /// Answers completions with what the script says when nothing is staged, so many times.
 fn loses_what_is_staged(times: u32) -> Fake {
@@ -66,7 +69,7 @@ async fn what_was_staged_and_is_gone_is_staged_again() {
         store: &store,
         key: key(1),
     };
-    let completed = client.complete(Token::unique(), record(9)).await;
+    let completed = client.complete(Token::unique(), record(LARGE)).await;
     assert_eq!(completed.expect("a completion"), CompleteOutcome::Stored);
 }
 
@@ -78,7 +81,7 @@ async fn what_is_staged_and_never_there_is_an_error() {
         store: &store,
         key: key(1),
     };
-    let completed = client.complete(Token::unique(), record(9)).await;
+    let completed = client.complete(Token::unique(), record(LARGE)).await;
     let error = completed.expect_err("nothing was stored");
     assert_eq!(error.kind(), StoreErrorKind::Unavailable);
     assert!(error.to_string().contains(&stored(&key(1))), "{error}");

@@ -108,7 +108,8 @@ impl Attempt {
             Ahead::Claim(claim) => self.look(claim.await),
         };
         let look = match look {
-            Look::Busy(busy) => self.wait(busy, &phase).await,
+            // On the heap: few requests wait, and each one has room for it otherwise.
+            Look::Busy(busy) => Box::pin(self.wait(busy, &phase)).await,
             look @ (Look::Run { .. } | Look::Replay(_) | Look::Refuse(_)) => look,
         };
         self.decide(look)

@@ -26,6 +26,9 @@ static RELEASE: Script = Script::new(include_str!("release.lua"));
 const ATTEMPTS: usize = 4;
 /// How long a record is kept beside its claim if nobody comes to put it in its place.
 const STAGED: Duration = Duration::from_secs(10);
+/// Up to how many bytes a record goes through the script. Measured: at 200 bytes that is a tenth
+/// faster than staging it, at 4 KiB it is slower.
+const SMALL: usize = 2 << 10;
 /// The longest value (redis.io/docs/latest/develop/data-types/strings); over it a server closes the
 /// connection.
 const LARGEST: usize = 512 << 20;
@@ -49,7 +52,7 @@ pub(super) async fn claim(
             Stands::Record(record) => return Ok(ClaimOutcome::Completed(Arc::new(record))),
             Stands::Claim { token, .. } if token == claim.token => {
                 // Its reply was lost, and part of its lease has passed since.
-                match renew(connection, key, claim).await? {
+                match Box::pin(renew(connection, key, claim)).await? {
                     RenewOutcome::Renewed | RenewOutcome::Restored => {
                         return Ok(ClaimOutcome::Claimed);
                     }
@@ -63,7 +66,7 @@ pub(super) async fn claim(
                 kept,
                 ..
             } => {
-                let left = time_left(connection, key, &head).await?;
+                let left = Box::pin(time_left(connection, key, &head)).await?;
                 if let Some(left) = left {
                     return Ok(held(fingerprint, left, kept));
                 }
@@ -98,7 +101,7 @@ async fn set_or_get(
     key: &str,
     claim: &Claim,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    let mut set = Cmd::new();
+    let mut set = Cmd::with_capacity(7, key.len() + HEAD + 32);
     set.arg("SET").arg(key).arg(value::claim(claim));
     set.arg("NX").arg("GET").arg("PX").arg(lifetime(claim));
     match connection.send(&set).await {
@@ -106,7 +109,7 @@ async fn set_or_get(
             // It refuses the command even where it has only to read.
             let mut get = Cmd::new();
             get.arg("GET").arg(key);
-            match connection.send(&get).await {
+            match Box::pin(connection.send(&get)).await {
                 Ok(Value::Nil) => Err(refused.into_error(key)),
                 read => found(key, read),
             }
@@ -155,7 +158,7 @@ pub(super) async fn renew(
         Answer::Did(2) => RenewOutcome::Restored,
         Answer::Did(0) => RenewOutcome::Lost,
         Answer::Value(value) => RenewOutcome::Completed(record(key, value)?),
-        Answer::Did(-1) => return Err(foreign(connection, key).await),
+        Answer::Did(-1) => return Err(Box::pin(foreign(connection, key)).await),
         Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
 }
@@ -171,13 +174,14 @@ pub(super) async fn release(
         Answer::Did(1) => ReleaseOutcome::Released,
         Answer::Did(0) => ReleaseOutcome::NotHeld,
         Answer::Value(value) => ReleaseOutcome::Completed(record(key, value)?),
-        Answer::Did(-1) => return Err(foreign(connection, key).await),
+        Answer::Did(-1) => return Err(Box::pin(foreign(connection, key)).await),
         Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
 }
 
-/// One round trip: the record is staged at a key of its own, and a script puts it in place. So the
-/// body, which may be large, never goes through the script.
+/// One round trip. A large record is staged at a key of its own, and the script puts it in place, so
+/// that its body never goes through Lua, which copies it several times; a small one the script
+/// writes itself, which is one command less.
 pub(super) async fn complete(
     connection: &Connection,
     key: &str,
@@ -185,7 +189,6 @@ pub(super) async fn complete(
     record: &Record,
     retention: Duration,
 ) -> Result<CompleteOutcome, StoreError> {
-    let staged = key::staged(key, token);
     let stored = Stored::new(token, record)?;
     if stored.len() > LARGEST {
         return Err(StoreError::full(format!(
@@ -193,28 +196,67 @@ pub(super) async fn complete(
             stored.len()
         )));
     }
-    let token = value::token(token);
     let retention = millis(retention).to_string();
+    if stored.len() <= SMALL {
+        let (token, mut by) = (value::token(token), By::Digest);
+        loop {
+            match put(connection, by, key, &token, &retention, &stored).await {
+                Err(fault) if fault.is_unknown_script() && by == By::Digest => by = By::Text,
+                answer => return completed(connection, key, answer).await,
+            }
+        }
+    }
+    // On the heap, so that the future of a small record is a small one.
+    Box::pin(stage(connection, key, token, &retention, &stored)).await
+}
+
+/// Has the script write the record.
+async fn put(
+    connection: &Connection,
+    by: By,
+    key: &str,
+    token: &[u8],
+    retention: &str,
+    stored: &Stored<'_>,
+) -> Result<Answer, Fault> {
+    let arguments = [token, retention.as_bytes()];
+    let mut put = COMPLETE.call_with_room(by, &[key], &arguments, stored.len());
+    put.arg(stored);
+    connection.send(&put).await.map(Answer::from)
+}
+
+/// Sends the record, and has the script put it in place.
+async fn stage(
+    connection: &Connection,
+    key: &str,
+    token: Token,
+    retention: &str,
+    stored: &Stored<'_>,
+) -> Result<CompleteOutcome, StoreError> {
+    let staged = key::staged(key, token);
+    let token = value::token(token);
     let arguments: [&[u8]; 2] = [&token, retention.as_bytes()];
     let mut by = By::Digest;
     for _ in 0..ATTEMPTS {
         let mut set = Cmd::with_capacity(5, staged.len() + stored.len() + 16);
-        set.arg("SET").arg(&staged).arg(&stored);
+        set.arg("SET").arg(&staged).arg(stored);
         set.arg("PX").arg(millis(STAGED));
         let mut commands = Pipeline::with_capacity(2);
         commands.add_command(set);
         commands.add_command(COMPLETE.call(by, &[key, &staged], &arguments));
-        let (set, put) = match connection.send_all(commands).await {
-            Ok(replies) => two(replies),
+        let (set, answer) = match connection.send_all(commands).await {
+            Ok(replies) => {
+                let (set, answer) = two(replies);
+                (set, answer.map(Answer::from))
+            }
             // While a cluster moves a slot it takes no command of two keys.
             Err(fault) if fault.is_moving() => {
-                let mut whole = COMPLETE.call(By::Text, &[key], &arguments);
-                whole.arg(&stored);
-                (Ok(Value::Nil), connection.send(&whole).await)
+                let answer = put(connection, By::Text, key, &token, retention, stored).await;
+                (Ok(Value::Nil), answer)
             }
             Err(fault) => return Err(fault.into_error(key)),
         };
-        match put.map(Answer::from) {
+        match answer {
             Err(fault) if fault.is_unknown_script() => by = By::Text,
             // Nothing was staged: why, the first reply says. Or what was is gone already.
             Ok(Answer::Did(0)) => drop(set.map_err(|fault| fault.into_error(key))?),
@@ -246,7 +288,7 @@ async fn completed(
         Answer::Did(1) => CompleteOutcome::Stored,
         Answer::Did(2) => CompleteOutcome::Displaced,
         Answer::Value(value) => CompleteOutcome::Completed(record(key, value)?),
-        Answer::Did(-1) => return Err(foreign(connection, key).await),
+        Answer::Did(-1) => return Err(Box::pin(foreign(connection, key)).await),
         Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
 }

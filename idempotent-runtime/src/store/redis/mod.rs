@@ -91,9 +91,10 @@ use crate::{
 ///
 /// And with `+info +role +client|info +client|kill +client|tracking` (from 7.2 `+client|setinfo`) its
 /// version and memory policy are checked, a demoted master is left sooner, old connections are
-/// closed and waiters are woken; without, those poll. The commands are `SET NX GET` to claim; `SET`
-/// and a script with `RENAME` to complete, so that no body goes through a script; scripts to renew
-/// and release, and to look at another's claim; `CLIENT TRACKING` and `GETRANGE` to wait.
+/// closed and waiters are woken; without, those poll. The commands are `SET NX GET` to claim; a
+/// script to complete, and above 2 KiB `SET` before it, so that no large body goes through the
+/// script; scripts to renew and release, and to look at another's claim; `CLIENT TRACKING` and
+/// `GETRANGE` to wait.
 #[derive(Clone)]
 pub struct RedisStore {
     connection: Connection,
