@@ -3,7 +3,6 @@
     clippy::disallowed_methods,
     clippy::expect_used,
     clippy::indexing_slicing,
-    clippy::panic,
     clippy::unchecked_time_subtraction,
     clippy::unwrap_used,
     reason = "a test fails by panicking, and owns its tasks"

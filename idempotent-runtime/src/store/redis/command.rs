@@ -200,7 +200,7 @@ pub(super) async fn complete(
     if stored.len() <= SMALL {
         let (token, mut by) = (value::token(token), By::Digest);
         loop {
-            match put(connection, by, key, &token, &retention, &stored).await {
+            match put(connection, by, key, [&token, retention.as_bytes()], &stored).await {
                 Err(fault) if fault.is_unknown_script() && by == By::Digest => by = By::Text,
                 answer => return completed(connection, key, answer).await,
             }
@@ -215,11 +215,9 @@ async fn put(
     connection: &Connection,
     by: By,
     key: &str,
-    token: &[u8],
-    retention: &str,
+    arguments: [&[u8]; 2],
     stored: &Stored<'_>,
 ) -> Result<Answer, Fault> {
-    let arguments = [token, retention.as_bytes()];
     let mut put = COMPLETE.call_with_room(by, &[key], &arguments, stored.len());
     put.arg(stored);
     connection.send(&put).await.map(Answer::from)
@@ -251,7 +249,7 @@ async fn stage(
             }
             // While a cluster moves a slot it takes no command of two keys.
             Err(fault) if fault.is_moving() => {
-                let answer = put(connection, By::Text, key, &token, retention, stored).await;
+                let answer = put(connection, By::Text, key, arguments, stored).await;
                 (Ok(Value::Nil), answer)
             }
             Err(fault) => return Err(fault.into_error(key)),
