@@ -127,6 +127,7 @@ impl Attempt {
             }
         }
         if let Some(remote) = &self.request.engine.remote {
+            remote.renewals.go_on();
             remote.reporting.go_on();
             if remote.reports.full() {
                 self.request.told().backlog();
