@@ -131,7 +131,8 @@ use proc_macro::TokenStream;
 /// What a retry meets whose first attempt ended without a word, because its process died or was cut off from the store
 /// for longer than the lease. With `"retry"`, the default, it runs. With `"unknown"` it is refused with 409
 /// `outcome-unknown` for as long as the first attempt's record would have been kept: for handlers whose effect must not
-/// happen twice, and can be looked up. Of use in stores with leases.
+/// happen twice, and can be looked up. It takes a store of the level *leased*, such as `RedisStore`: one in memory or made
+/// of a cache and a lock forgets the attempt, and the retry runs.
 ///
 /// ```
 /// # use idempotent_runtime::idempotent;

@@ -191,6 +191,10 @@ mod clock;
 
 pub use idempotent_macros::{idempotent, non_idempotent};
 
+/// The client whose connections [`RedisStore::from_connection`] takes.
+#[cfg(feature = "redis")]
+pub use redis;
+
 #[cfg(feature = "redis")]
 pub use self::store::RedisStore;
 pub use self::{

@@ -89,7 +89,10 @@ impl Token {
     /// A token that no other request has, here or in another process.
     #[must_use]
     pub fn unique() -> Self {
-        // The standard library seeds each `RandomState` from the operating system.
+        // The first `RandomState` of a thread has 128 bits from the operating system; later ones of
+        // that thread count up from them. Taken once a process it differs from all other
+        // processes': that two of a million have the same 64 bits has odds of one in 37 million
+        // (n² / 2⁶⁵), and then they would have to count alike too, at the same key.
         static PROCESS: Lazy<u64> = Lazy::new(|| RandomState::new().build_hasher().finish());
         static BLOCKS: AtomicU64 = AtomicU64::new(0);
         // Each thread counts within blocks of its own, so that no two write to one cache line.

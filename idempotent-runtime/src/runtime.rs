@@ -101,8 +101,9 @@ impl IdempotencyRuntime {
         self.inner.engine.in_flight()
     }
 
-    /// What this process knows of its own guarantee, for a readiness check. Asks the store one
-    /// question, so it takes a round trip, and at most `store_timeout`.
+    /// What this process knows of its own guarantee, for a readiness check. Claims a
+    /// key that no request has, and gives it back, so it takes two round trips, and at most
+    /// `store_timeout` for each.
     ///
     /// A service whose handlers fail open is ready all the same; one that must not run without the
     /// guarantee is not while [`Health::is_guarded`] is `false`.
@@ -310,7 +311,7 @@ impl Builder {
         let store = self.store.unwrap_or_else(|| Arc::new(MemoryStore::new()));
         match store.level() {
             Level::Embedded => warn_of_process_local(),
-            Level::Leased | Level::Locked => {}
+            Level::Leased | Level::Locked => self.settings.warn_of_short_leases(),
         }
         metrics::describe();
         let engine = Arc::new(Engine::new(store, &self.settings));

@@ -12,7 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use idempotent_runtime::{
-    lock::{BoxFuture, DistributedLock, Guard, LockError},
+    lock::{BoxFuture, DistributedLock, Guard, LockError, Step},
     store::{Cache, StoreError},
 };
 use parking_lot::Mutex;
@@ -113,6 +113,8 @@ pub struct MoodyLock<L> {
     pub lock: L,
     /// Of [`DistributedLock::try_acquire`].
     pub acquires: Mood,
+    /// Of [`DistributedLock::probe`].
+    pub probes: Mood,
 }
 
 impl<L> MoodyLock<L> {
@@ -121,7 +123,14 @@ impl<L> MoodyLock<L> {
         Self {
             lock,
             acquires: Mood::default(),
+            probes: Mood::default(),
         }
+    }
+
+    /// The moods of everything that it is asked.
+    #[must_use]
+    pub fn all(&self) -> [&Mood; 2] {
+        [&self.acquires, &self.probes]
     }
 }
 
@@ -139,6 +148,17 @@ impl<L: DistributedLock> DistributedLock for MoodyLock<L> {
                 return Err(LockError::new("made to fail"));
             }
             acquiring.await
+        })
+    }
+
+    fn probe(&self) -> Step<Result<(), LockError>> {
+        let mood = self.probes.clone();
+        Step::later(async move {
+            if mood.answers().await {
+                Ok(())
+            } else {
+                Err(LockError::new("made to fail"))
+            }
         })
     }
 }

@@ -16,6 +16,9 @@ use crate::http::{Reply, Runs, keyed, send};
 /// The lease of all replicas; a claim is renewed each second.
 pub const LEASE: Duration = Duration::from_secs(3);
 
+/// Planned as its status, a run panics.
+pub const PANIC: u16 = 999;
+
 /// A store that all replicas share, and what their handlers have done.
 #[derive(Debug, Clone, Default)]
 pub struct World {
@@ -55,6 +58,7 @@ impl Work {
         let plan = self.plans.lock().pop_front();
         let (time, status) = plan.unwrap_or((Duration::ZERO, StatusCode::CREATED));
         sleep(time).await;
+        assert!(status != PANIC, "as planned");
         if status.is_success() {
             let _ = self.world.effects.add();
         }

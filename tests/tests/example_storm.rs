@@ -1,8 +1,13 @@
 //! The example `storm`, from end to end: duplicates fired at running copies of `orders`.
 
-use std::{net::TcpListener, process::Output};
+#![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
-use idempotent_tests::example::{Shop, run};
+use std::{net::TcpListener, process::Output, thread};
+
+use idempotent_tests::{
+    example::{Shop, run},
+    redis::RedisServer,
+};
 
 /// Whether it found everything right, and what it printed.
 fn storm(args: &[&str]) -> (bool, String) {
@@ -11,8 +16,8 @@ fn storm(args: &[&str]) -> (bool, String) {
         stdout,
         stderr,
     } = run("storm", args);
-    let mut printed = String::from_utf8(stdout).unwrap();
-    printed.push_str(&String::from_utf8(stderr).unwrap());
+    let mut printed = String::from_utf8(stdout).expect("UTF-8");
+    printed.push_str(&String::from_utf8(stderr).expect("UTF-8"));
     (status.success(), printed)
 }
 
@@ -46,6 +51,44 @@ fn copies_that_share_no_store_are_found_out() {
         "rows in GET /orders: 10",
         "CREATED MORE THAN ONCE: 5 keys",
         "Do all copies run, and share one store",
+    ] {
+        assert!(printed.contains(part), "no {part:?} in {printed}");
+    }
+}
+
+#[test]
+fn replicas_over_one_redis_make_one_order_each_though_one_of_them_dies() {
+    let redis = RedisServer::start();
+    let args = ["--store", &redis.url(), "--lease", "2s"];
+    let (one, two) = (Shop::with(&args), Shop::with(&args));
+    let urls = ["--url", one.url(), "--url", two.url()];
+    let few = ["--keys", "40", "--duplicates", "10"];
+    let (right, printed) = storm(&[&urls[..], &few].concat());
+    assert!(right, "{printed}");
+    for part in [
+        "400 sent: 40 executed, 360 replayed, 0 failed",
+        "rows in GET /orders: 40\n",
+    ] {
+        assert!(printed.contains(part), "no {part:?} in {printed}");
+    }
+
+    let many = [
+        &urls[..],
+        &["--keys", "200", "--duplicates", "10", "--work-ms", "100"],
+    ]
+    .concat();
+    let (right, printed) = thread::scope(|scope| {
+        let storm = scope.spawn(|| storm(&many));
+        // Some orders have been made, and most are still to come.
+        while redis.cli(&["DBSIZE"]).parse::<u32>().unwrap() < 60 {}
+        two.signal("KILL");
+        storm.join().unwrap()
+    });
+    assert!(right, "{printed}");
+    for part in [
+        "2000 sent: ",
+        "0 failed",
+        &format!("without those of {}, which does not answer", two.url()),
     ] {
         assert!(printed.contains(part), "no {part:?} in {printed}");
     }

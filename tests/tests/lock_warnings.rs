@@ -1,4 +1,4 @@
-//! What is process-local is said once a process. Alone in its process, since only one can be first.
+//! What is process-local, or cannot be done, is said once a process. Alone in its process, since only one can be first.
 
 use std::time::Duration;
 
@@ -48,4 +48,18 @@ async fn it_is_said_once_a_process() {
         assert!(lines[1].contains("`RedisLock`"), "{}", lines[1]);
     }
     assert_eq!(log.with("WARN").len(), 2);
+
+    for n in 0..5 {
+        let store = LockedStore::new(MapCache::default());
+        for n in 0..2 {
+            let kept = claim(Token::unique()).kept(TTL);
+            store.claim(&key(n), kept).answer().await.expect("well");
+        }
+        let lines = log.with("on_lost_run");
+        assert_eq!(lines.len(), 1, "{n}: {lines:?}");
+        for part in ["WARN", "`LockedStore`", "runs again", "`RedisStore`"] {
+            assert!(lines[0].contains(part), "{part}: {}", lines[0]);
+        }
+    }
+    assert_eq!(log.with("WARN").len(), 3);
 }

@@ -18,7 +18,10 @@ use idempotent_runtime::{
     Caller, IdempotencyRuntime, MemoryStore, Settings, idempotent,
     testing::{Fault, Faulty, Operation},
 };
-use idempotent_tests::http::{Runs, keyed, send, until};
+use idempotent_tests::{
+    http::{Runs, keyed, send, until},
+    replica::World,
+};
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 
 /// `ok`, `fail`, `stream` or `large`.
@@ -234,4 +237,33 @@ fn a_recorder_that_comes_late_misses_nothing_after_it() {
             "{key}"
         );
     }
+}
+
+/// A claim that lapses while its handler runs is lost; one whose report is still owed afterwards is
+/// not counted.
+#[test]
+fn a_lost_lease_is_counted_once_and_only_while_its_handler_runs() {
+    let recorder = DebuggingRecorder::new();
+    let mut seen = Seen(recorder.snapshotter(), BTreeMap::new());
+    metrics::with_local_recorder(&recorder, || {
+        let tokio = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .start_paused(true)
+            .build()
+            .unwrap();
+        tokio.block_on(async {
+            let world = World::default();
+            let one = world.replica().plan(10, 201).plan(9000, 201);
+            for (lost, cut, runs) in [(0.0, 20_000, 1), (1.0, 9500, 2)] {
+                let run = one.spawn_with("/closed", &format!("k{runs}"), "x");
+                until(|| world.runs.count() == runs).await;
+                one.link.down(Fault::Fail);
+                tokio::time::sleep(Duration::from_millis(cut)).await;
+                one.link.heal();
+                tokio::time::sleep(Duration::from_secs(3)).await;
+                assert_eq!(run.await.unwrap().status, 201);
+                assert_eq!(seen.get("idempotency.lease_lost"), lost);
+            }
+        });
+    });
 }

@@ -8,8 +8,8 @@ use tokio::time::{Instant, sleep};
 
 use crate::shop::Shop;
 
-/// How long a client tries.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a client tries: twice the lease that a copy may leave behind when it dies.
+const PATIENCE: Duration = Duration::from_mins(1);
 /// The first pause between two attempts, doubled each time up to the longest.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);

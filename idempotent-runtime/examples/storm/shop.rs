@@ -33,8 +33,14 @@ struct Row {
     copy: String,
 }
 
-/// How many orders were created for each key.
-pub(crate) type Rows = HashMap<String, usize>;
+/// The orders of this run that the copies know.
+#[derive(Default)]
+pub(crate) struct Rows {
+    /// How many were created for each key.
+    pub(crate) by_key: HashMap<String, usize>,
+    /// Copies that do not answer any more, whose orders may be missing.
+    pub(crate) without: Vec<String>,
+}
 
 impl Shop {
     pub(crate) fn of(args: &Args) -> Result<Self, String> {
@@ -55,24 +61,31 @@ impl Shop {
 
     /// Whether every copy answers.
     pub(crate) async fn check(&self) -> Result<(), String> {
-        self.rows().await.map(drop)
+        for url in &*self.urls {
+            self.listed(url).await?;
+        }
+        Ok(())
     }
 
     /// The orders of this run. Copies that share a file of rows all tell the same; the others each
     /// tell their own.
-    pub(crate) async fn rows(&self) -> Result<Rows, String> {
+    pub(crate) async fn rows(&self) -> Rows {
         let mut seen = HashSet::new();
-        let mut rows = Rows::new();
+        let mut rows = Rows::default();
         for url in &*self.urls {
-            for row in self.listed(url).await? {
+            let Ok(listed) = self.listed(url).await else {
+                rows.without.push(url.clone());
+                continue;
+            };
+            for row in listed {
                 let key = row.key.filter(|key| key.starts_with(&*self.run));
                 let Some(key) = key else { continue };
                 if seen.insert((row.copy, row.id)) {
-                    *rows.entry(key).or_default() += 1;
+                    *rows.by_key.entry(key).or_default() += 1;
                 }
             }
         }
-        Ok(rows)
+        rows
     }
 
     async fn listed(&self, url: &str) -> Result<Vec<Row>, String> {

@@ -19,7 +19,7 @@ pub(crate) struct Tally {
     /// Why requests got no answer, and how many.
     failures: BTreeMap<String, u64>,
     keys: BTreeMap<String, Seen>,
-    rows: Option<Result<Rows, String>>,
+    rows: Rows,
 }
 
 /// What the clients of one key saw.
@@ -55,25 +55,20 @@ impl Tally {
         }
     }
 
-    pub(crate) fn with_rows(mut self, rows: Result<Rows, String>) -> Self {
-        self.rows = Some(rows);
-        self
+    pub(crate) fn with_rows(self, rows: Rows) -> Self {
+        Self { rows, ..self }
     }
 
     /// Whether every request was answered, every key with one answer, and no order created twice.
     pub(crate) fn is_right(&self) -> bool {
         self.failures.is_empty()
-            && matches!(self.rows, Some(Ok(_)))
             && self.twice().is_empty()
             && self.answered_differently().is_empty()
     }
 
     /// The keys whose order was created more than once, by the answers or by the rows.
     fn twice(&self) -> Vec<&str> {
-        let rows = |key: &str| match &self.rows {
-            Some(Ok(rows)) => rows.get(key).copied().unwrap_or_default(),
-            Some(Err(_)) | None => 0,
-        };
+        let rows = |key: &str| self.rows.by_key.get(key).copied().unwrap_or_default();
         let twice = self
             .keys
             .iter()
@@ -101,14 +96,15 @@ impl fmt::Display for Tally {
             "  retried after {} conflicts (409) and {} errors (no answer, 503)",
             self.conflicts, self.troubles
         )?;
-        match &self.rows {
-            Some(Ok(rows)) => {
-                let created: usize = rows.values().sum();
-                writeln!(f, "  rows in GET /orders: {created}")?;
-            }
-            Some(Err(problem)) => writeln!(f, "  rows could not be counted: {problem}")?,
-            None => {}
+        let created: usize = self.rows.by_key.values().sum();
+        write!(f, "  rows in GET /orders: {created}")?;
+        for url in &self.rows.without {
+            write!(
+                f,
+                ", without those of {url}, which does not answer any more"
+            )?;
         }
+        writeln!(f)?;
         for (problem, count) in &self.failures {
             writeln!(f, "FAILED {count} times: {problem}")?;
         }

@@ -93,6 +93,12 @@ impl Fault {
         self.code() == Some("OOM")
     }
 
+    /// The server takes no writes, and can be read: it is full, has too few replicas
+    /// (`min-replicas-to-write`), or could not save to disk (`stop-writes-on-bgsave-error`).
+    pub(crate) fn refuses_writes(&self) -> bool {
+        matches!(self.code(), Some("OOM" | "NOREPLICAS" | "MISCONF"))
+    }
+
     /// The key is on its way to another node of the cluster.
     pub(crate) fn is_moving(&self) -> bool {
         matches!(self.code(), Some("MOVED" | "ASK" | "TRYAGAIN"))

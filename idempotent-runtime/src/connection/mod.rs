@@ -6,6 +6,8 @@
 //! Before a fresh connection is used, the server is asked to close the old one, so that no command
 //! that was given up on it is carried out after a later one.
 
+mod script;
+
 mod server;
 
 mod sentinel;
@@ -39,6 +41,7 @@ pub(crate) use self::{
     lifetime::millis,
     link::Link,
     namespace::Namespace,
+    script::{Answer, By, Script},
     server::Server,
 };
 use crate::error::{Error, ErrorKind, StoreError};

@@ -1,14 +1,15 @@
 //! Whether the store is asked at all: one that is down costs a request nothing.
 //!
-//! It opens on a command without an answer, or on several failures in a row, and stays open until
+//! It opens on a command that is not answered while none is, or on several failures in a row, and
+//! stays open until
 //! a [probe](crate::store::Store::probe) finds that the store works. While it is open nothing is
 //! sent.
 
 use std::{
     error::Error,
     sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        Arc, Weak,
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -39,6 +40,10 @@ pub(super) struct Breaker {
     open: AtomicBool,
     /// Failures since the last success.
     failures: AtomicU32,
+    /// Answers so far: a command that is late while others are answered says nothing of the store.
+    answers: AtomicU64,
+    /// How often it has closed: what was sent before says nothing of now.
+    epoch: AtomicU64,
     probing: AtomicBool,
     state: Mutex<State>,
     closed: Notify,
@@ -58,14 +63,24 @@ impl Breaker {
             limit: store_timeout.max(SHORTEST_LIMIT),
             open: AtomicBool::new(false),
             failures: AtomicU32::new(0),
+            answers: AtomicU64::new(0),
+            epoch: AtomicU64::new(0),
             probing: AtomicBool::new(false),
             state: Mutex::default(),
             closed: Notify::new(),
         }
     }
 
-    /// Whether a command may be sent.
-    pub(super) fn allows(self: &Arc<Self>) -> bool {
+    /// A command that may be sent; `None` while the store is down.
+    pub(super) fn send(self: &Arc<Self>) -> Option<Sent> {
+        self.allows().then(|| Sent {
+            answers: self.answers.load(Ordering::Relaxed),
+            epoch: self.epoch.load(Ordering::Acquire),
+            breaker: Arc::clone(self),
+        })
+    }
+
+    fn allows(self: &Arc<Self>) -> bool {
         !self.open.load(Ordering::Acquire) || !self.ensure_probing()
     }
 
@@ -74,26 +89,10 @@ impl Breaker {
         self.state.lock().since
     }
 
-    pub(super) fn observe<T>(self: &Arc<Self>, answer: &Answer<T>) {
-        match answer {
-            Err(error) if error.kind() == StoreErrorKind::Unavailable => {
-                if self.failures.fetch_add(1, Ordering::AcqRel) + 1 >= FAILURES {
-                    self.open(error);
-                }
-            }
-            // It can be reached, whatever it says.
-            Ok(_) | Err(_) => {
-                if self.failures.load(Ordering::Relaxed) != 0 {
-                    self.failures.store(0, Ordering::Release);
-                    self.state.lock().pause = Duration::ZERO;
-                }
-            }
+    fn failed(self: &Arc<Self>, error: &StoreError) {
+        if self.failures.fetch_add(1, Ordering::AcqRel) + 1 >= FAILURES {
+            self.open(error);
         }
-    }
-
-    #[cold]
-    pub(super) fn timed_out(self: &Arc<Self>) {
-        self.open(&StoreError::unavailable("no answer within `store_timeout`"));
     }
 
     #[cold]
@@ -122,7 +121,7 @@ impl Breaker {
             return false;
         };
         if !self.probing.swap(true, Ordering::AcqRel) {
-            drop(handle.spawn(Probing(Arc::clone(self)).run()));
+            drop(handle.spawn(Probing(Arc::downgrade(self)).run()));
         }
         true
     }
@@ -130,6 +129,7 @@ impl Breaker {
     fn close(&self) {
         let down = {
             let mut state = self.state.lock();
+            self.epoch.fetch_add(1, Ordering::AcqRel);
             // The next command has to confirm it.
             self.failures.store(1, Ordering::Release);
             self.open.store(false, Ordering::Release);
@@ -151,26 +151,78 @@ impl Breaker {
     }
 }
 
-/// The task that probes; says so when it ends in any way.
-struct Probing(Arc<Breaker>);
+/// A command on its way.
+pub(super) struct Sent {
+    breaker: Arc<Breaker>,
+    answers: u64,
+    epoch: u64,
+}
+
+impl Sent {
+    pub(super) fn answered<T>(&self, answer: &Answer<T>) {
+        let breaker = &self.breaker;
+        if let Err(error) = answer
+            && error.kind() == StoreErrorKind::Unavailable
+        {
+            if self.is_current() {
+                breaker.failed(error);
+            }
+            return;
+        }
+        // It can be reached, whatever it says.
+        breaker.answers.fetch_add(1, Ordering::Relaxed);
+        if breaker.failures.load(Ordering::Relaxed) != 0 {
+            breaker.failures.store(0, Ordering::Release);
+            breaker.state.lock().pause = Duration::ZERO;
+        }
+    }
+
+    /// It has had no answer in its time. One is enough to open the breaker, unless others were
+    /// answered meanwhile: then it was slow, as a large response is.
+    #[cold]
+    pub(super) fn late(&self, limit: Duration) -> StoreError {
+        let error = StoreError::unavailable(format!("no answer within {limit:?}"));
+        if self.is_current() {
+            if self.breaker.answers.load(Ordering::Relaxed) == self.answers {
+                self.breaker.open(&error);
+            } else {
+                self.breaker.failed(&error);
+            }
+        }
+        error
+    }
+
+    fn is_current(&self) -> bool {
+        self.breaker.epoch.load(Ordering::Acquire) == self.epoch
+    }
+}
+
+/// The task that probes, for as long as there is a breaker; says so when it ends in any way.
+struct Probing(Weak<Breaker>);
 
 impl Drop for Probing {
     fn drop(&mut self) {
-        self.0.probing.store(false, Ordering::Release);
-        // Whoever waits for the end begins anew, on a Tokio runtime that still lives.
-        self.0.closed.notify_waiters();
+        if let Some(breaker) = self.0.upgrade() {
+            breaker.probing.store(false, Ordering::Release);
+            // Whoever waits for the end begins anew, on a Tokio runtime that still lives.
+            breaker.closed.notify_waiters();
+        }
     }
 }
 
 impl Probing {
     async fn run(self) {
-        let breaker = &self.0;
-        let mut pause = breaker.state.lock().pause;
+        let Some(mut pause) = self.0.upgrade().map(|breaker| breaker.state.lock().pause) else {
+            return;
+        };
         loop {
             if !pause.is_zero() {
                 time::sleep(pause).await;
             }
             pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+            let Some(breaker) = self.0.upgrade() else {
+                return;
+            };
             breaker.state.lock().pause = pause;
             let probe = time::timeout(breaker.limit, breaker.store.probe().answer()).await;
             match probe {

@@ -7,7 +7,8 @@ use std::{
 
 use tokio::{sync::Notify, time};
 
-use crate::shared::Apart;
+use super::Engine;
+use crate::shared::{Apart, Shared};
 
 pub(super) struct Capacity {
     most: usize,
@@ -84,5 +85,21 @@ impl Capacity {
                 still => Err(still),
             },
         }
+    }
+}
+
+/// Something that a drain waits for although it is no run.
+pub(super) struct UnderWay(Shared<Engine>);
+
+impl Shared<Engine> {
+    pub(super) fn under_way(&self) -> UnderWay {
+        self.capacity.begin_pending();
+        UnderWay(self.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.capacity.end_pending();
     }
 }

@@ -2,14 +2,23 @@
 
 use std::time::Duration;
 
-use super::Engine;
-use crate::{clock, key::StorageKey, record::Token};
+use super::{Answer, Engine};
+use crate::{
+    clock,
+    fingerprint::Fingerprint,
+    key::StorageKey,
+    record::Token,
+    store::{Claim, ClaimOutcome},
+};
+
+/// The lease of a claim that is given back at once.
+const BRIEF: Duration = Duration::from_secs(1);
 
 /// What a runtime knows of its own guarantee. See [`health`](crate::IdempotencyRuntime::health).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Health {
-    /// Whether the store answers.
+    /// Whether the store answers, and takes claims.
     pub store: StoreHealth,
     /// Handlers that run now, whether or not their clients still wait.
     pub in_flight: usize,
@@ -19,13 +28,13 @@ pub struct Health {
     pub pending_bytes: usize,
 }
 
-/// Whether the store answers.
+/// Whether the store answers, and takes claims.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreHealth {
-    /// It has answered.
+    /// It has taken a claim.
     Up,
-    /// It has not: requests run without the guarantee or are refused, as `on_store_failure` says.
+    /// It has not, be it that it can only be read: requests run without the guarantee or are refused, as `on_store_failure` says.
     Down {
         /// Since when this process knows.
         since: Duration,
@@ -50,17 +59,13 @@ impl Engine {
                 pending_bytes: 0,
             };
         };
-        // A command that changes nothing: no request has this key, nobody this token.
-        let (key, token) = (StorageKey::from_bytes([0; 32]), Token::unique());
-        let answered = self
-            .answer(self.send(|store| store.release(&key, token)))
-            .await;
+        let answered = self.takes_claims().await;
         let since = remote
             .breaker
             .down_since()
             .map(|since| clock::now() - since);
         let store = match (answered, since) {
-            (Ok(_), _) => StoreHealth::Up,
+            (Ok(()), _) => StoreHealth::Up,
             (Err(_), since) => StoreHealth::Down {
                 since: since.unwrap_or_default(),
             },
@@ -70,6 +75,24 @@ impl Engine {
             in_flight: self.in_flight(),
             pending_reports: remote.reports.count(),
             pending_bytes: remote.reports.bytes(),
+        }
+    }
+
+    /// Claims as a request does, at a key that none has, and gives it back. A server that only takes
+    /// no writes answers everything else.
+    async fn takes_claims(&self) -> Answer<()> {
+        let (key, token) = (StorageKey::from_bytes([0; 32]), Token::unique());
+        let claim = Claim::new(token, Fingerprint::from_parts(0, [0; 32]), BRIEF);
+        let step = self.send(self.store_timeout, |store| store.claim(&key, claim));
+        match step.answer().await? {
+            ClaimOutcome::Claimed => {
+                let step = self.send(self.store_timeout, |store| store.release(&key, token));
+                step.answer().await.map(drop)
+            }
+            // Another replica asks the same.
+            ClaimOutcome::InProgress { .. }
+            | ClaimOutcome::Lapsed { .. }
+            | ClaimOutcome::Completed(_) => Ok(()),
         }
     }
 }

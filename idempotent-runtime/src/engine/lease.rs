@@ -1,7 +1,8 @@
 //! The right to run, and the report that is owed for it.
 //!
-//! A lease reports once: after a success only [`Lease::complete`], after a failure only
-//! [`Lease::release`]. What drops it earlier (a panic, a runtime that shuts down) reports the same.
+//! A lease reports one thing: after a success only [`Lease::complete`], after a failure only
+//! [`Lease::release`]. What drops it earlier (a panic, a runtime that shuts down) reports the same,
+//! and again if a report was on its way.
 
 use std::sync::Arc;
 
@@ -9,12 +10,13 @@ use axum::http::{HeaderValue, StatusCode, header, response::Parts};
 
 use super::{
     Answer,
-    held::Held,
     register::Place,
+    renewal::Renewal,
     report::{Owed, Report},
     request::Request,
 };
 use crate::{
+    clock::Instant,
     metrics::Operation,
     record::{Record, RecordBody},
     store::{CompleteOutcome, ReleaseOutcome, Step},
@@ -26,10 +28,10 @@ pub(crate) struct Lease {
     /// Held while it is the one of this process that others follow.
     place: Option<Place>,
     /// Renewed while it lasts.
-    held: Option<Arc<Held>>,
+    renewal: Option<Arc<Renewal>>,
     guarded: bool,
-    /// Whether a claim has gone out.
-    sent: bool,
+    /// Whether a claim may stand that went out before the run.
+    claimed: bool,
     due: Due,
 }
 
@@ -38,10 +40,12 @@ enum Due {
     /// The handler has not taken effect.
     Release,
     /// It has. Without its response, this much is left to tell.
-    Complete {
+    Marker {
         status: StatusCode,
         location: Option<HeaderValue>,
     },
+    /// The record is on its way.
+    Record(Arc<Record>),
     Nothing,
 }
 
@@ -53,23 +57,24 @@ pub(crate) enum Finish {
 }
 
 impl Lease {
-    /// A run that may begin; it occupies a place that the caller has taken.
+    /// A run that may begin, guarded by a claim of some time if there is one; it occupies a place
+    /// that the caller has taken.
     pub(super) fn new(
         request: Arc<Request>,
         place: Option<Place>,
-        guarded: bool,
-        sent: bool,
+        guarded: Option<Instant>,
+        claimed: bool,
     ) -> Self {
         request.engine.hot.run_begins();
         if let Some(place) = &place {
             place.stands(false);
         }
         Self {
-            held: Held::begin(&request, guarded),
+            renewal: Renewal::begin(&request, guarded),
             request,
             place,
-            guarded,
-            sent,
+            guarded: guarded.is_some(),
+            claimed,
             due: Due::Release,
         }
     }
@@ -84,15 +89,15 @@ impl Lease {
     }
 
     /// What knows whether it still does, where it can be lost.
-    pub(crate) fn held(&self) -> Option<Arc<Held>> {
-        self.held.clone()
+    pub(crate) fn renewal(&self) -> Option<Arc<Renewal>> {
+        self.renewal.clone()
     }
 
     /// The handler has answered: unless it [took no effect](Self::failed), its claim is not
     /// released any more.
     pub(crate) fn answered(&mut self, response: &Parts) {
         let location = response.headers.get(header::LOCATION).cloned();
-        self.due = Due::Complete {
+        self.due = Due::Marker {
             status: response.status,
             location,
         };
@@ -105,11 +110,11 @@ impl Lease {
 
     /// Reports the success. The first one of the key is the answer to all.
     pub(crate) fn complete(mut self, record: Record) -> Step<Finish> {
-        self.due = Due::Nothing;
         let record = Arc::new(record);
         // For who follows, and in case that it must be reported again.
         let kept = self.request.engine.remote.is_some();
         let kept = kept.then(|| Arc::clone(&record));
+        self.due = kept.clone().map_or(Due::Nothing, Due::Record);
         let ended = self.ended();
         self.report(
             ended,
@@ -146,8 +151,7 @@ impl Lease {
     }
 
     /// Reports that the handler took no effect, so that a retry runs.
-    pub(crate) fn release(mut self) -> Step<Finish> {
-        self.due = Due::Nothing;
+    pub(crate) fn release(self) -> Step<Finish> {
         // From here on no renewal goes out that would have to be taken back.
         let ended = self.ended();
         if !self.may_stand() {
@@ -184,17 +188,20 @@ impl Lease {
             Step::Later(ended) => {
                 return Step::later(async move {
                     ended.await;
-                    let step = send(&self.request);
-                    let outcome = self.request.engine.answer(step).await;
+                    let outcome = send(&self.request).answer().await;
+                    self.due = Due::Nothing;
                     done(&mut self, outcome)
                 });
             }
         };
         match step {
-            Step::Now(outcome) => Step::Now(done(&mut self, outcome)),
+            Step::Now(outcome) => {
+                self.due = Due::Nothing;
+                Step::Now(done(&mut self, outcome))
+            }
             Step::Later(command) => Step::later(async move {
-                let step = Step::Later(command);
-                let outcome = self.request.engine.answer(step).await;
+                let outcome = command.await;
+                self.due = Due::Nothing;
                 done(&mut self, outcome)
             }),
         }
@@ -202,12 +209,12 @@ impl Lease {
 
     /// Ends the renewals.
     fn ended(&self) -> Step<()> {
-        self.held.as_ref().map_or(Step::Now(()), Held::end)
+        self.renewal.as_ref().map_or(Step::Now(()), Renewal::end)
     }
 
     /// Whether the store may know of a claim of this run.
     fn may_stand(&self) -> bool {
-        self.sent || self.held.as_ref().is_some_and(|held| held.sent())
+        self.claimed || self.renewal.as_ref().is_some_and(|renewal| renewal.sent())
     }
 
     /// Others of this process go on, with the record that stands if there is one.
@@ -223,7 +230,7 @@ impl Lease {
             Owed::Complete(_) => self.place.take(),
             Owed::Release => None,
         };
-        Report::later(&self.request, owed, self.held.take(), place);
+        Report::later(&self.request, owed, self.renewal.take(), place);
     }
 
     /// Another run's record answers this request if it is the same request, and if there is a
@@ -240,6 +247,8 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
+        // From here on nothing is renewed that is not reported later.
+        drop(self.ended());
         match std::mem::replace(&mut self.due, Due::Nothing) {
             Due::Nothing => {}
             Due::Release => {
@@ -247,13 +256,12 @@ impl Drop for Lease {
                     self.later(Owed::Release);
                 }
             }
-            Due::Complete { status, location } => {
+            Due::Record(record) => self.later(Owed::Complete(record)),
+            Due::Marker { status, location } => {
                 let record = Record::marker(self.request.fingerprint, status, location);
                 self.later(Owed::Complete(Arc::new(record)));
             }
         }
-        // What is reported later has taken it along.
-        drop(self.ended());
         self.request.engine.hot.run_ends();
         self.request.engine.capacity.give_back();
     }

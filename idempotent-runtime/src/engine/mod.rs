@@ -4,13 +4,13 @@
 
 mod attempt;
 
-mod wait;
+mod waiters;
 
 mod lease;
 
 mod report;
 
-mod held;
+mod renewal;
 
 mod request;
 
@@ -30,24 +30,25 @@ mod work;
 
 use std::{fmt, sync::Arc, time::Duration};
 
+use tokio::time;
+
 pub use self::health::{Health, StoreHealth};
 pub(crate) use self::{
     attempt::{Attempt, Start},
-    held::Held,
     lease::{Finish, Lease},
+    renewal::Renewal,
     request::Request,
     work::{Phase, Work},
 };
 use self::{
     breaker::Breaker, capacity::Capacity, register::Register, report::Reports, schedule::Schedule,
-    wait::Waiters,
+    waiters::Waiters,
 };
 use crate::{
     error::StoreError,
     metrics::Hot,
     record::Record,
     settings::{OnLostRun, OnStoreFailure, Settings},
-    shared::Shared,
     store::{Level, Step, Store},
 };
 
@@ -66,8 +67,10 @@ pub(crate) struct Engine {
 struct Remote {
     breaker: Arc<Breaker>,
     register: Arc<Register>,
-    schedule: Arc<Schedule>,
+    renewals: Arc<Schedule>,
     reports: Reports,
+    /// Apart from the renewals, which a backlog of reports must not hold up.
+    reporting: Arc<Schedule>,
     /// Whether claims lapse unless they are renewed.
     leased: bool,
 }
@@ -79,7 +82,8 @@ impl Engine {
         let remote = (!store.never_fails()).then(|| {
             let breaker = Arc::new(Breaker::new(Arc::clone(&store), settings.store_timeout));
             Remote {
-                schedule: Arc::new(Schedule::new(Arc::clone(&breaker))),
+                renewals: Arc::new(Schedule::new(Arc::clone(&breaker))),
+                reporting: Arc::new(Schedule::new(Arc::clone(&breaker))),
                 breaker,
                 register: Arc::default(),
                 reports: Reports::default(),
@@ -103,61 +107,42 @@ impl Engine {
 
     /// Waits until nothing is under way; how much is when `deadline` has passed.
     pub(crate) async fn drain(&self, deadline: Duration) -> Result<(), usize> {
+        if let Some(remote) = &self.remote {
+            remote.renewals.go_on();
+            remote.reporting.go_on();
+        }
         self.capacity.drained(deadline).await
     }
 
-    /// Sends a command, unless the store is known to be down.
-    fn send<T>(&self, command: impl FnOnce(&dyn Store) -> Step<Answer<T>>) -> Step<Answer<T>> {
+    /// Sends a command, unless the store is known to be down. It fails once `limit` has passed.
+    fn send<T: Send + 'static>(
+        &self,
+        limit: Duration,
+        command: impl FnOnce(&dyn Store) -> Step<Answer<T>>,
+    ) -> Step<Answer<T>> {
         let Some(Remote { breaker, .. }) = &self.remote else {
             return command(&*self.store);
         };
-        if !breaker.allows() {
+        let Some(sent) = breaker.send() else {
             return Step::Now(Err(StoreError::unavailable(
                 "not asked, because it failed a moment ago and has not been found to work again",
             )));
-        }
+        };
         match command(&*self.store) {
             Step::Now(answer) => {
-                breaker.observe(&answer);
+                sent.answered(&answer);
                 Step::Now(answer)
             }
-            later @ Step::Later(_) => later,
+            Step::Later(answer) => Step::later(async move {
+                match time::timeout(limit, answer).await {
+                    Ok(answer) => {
+                        sent.answered(&answer);
+                        answer
+                    }
+                    Err(_) => Err(sent.late(limit)),
+                }
+            }),
         }
-    }
-
-    /// The answer to a command that was [sent](Self::send), or an error once `store_timeout` has
-    /// passed.
-    async fn answer<T>(&self, step: Step<Answer<T>>) -> Answer<T> {
-        let command = match step {
-            Step::Now(answer) => return answer,
-            Step::Later(command) => command,
-        };
-        let Ok(answer) = tokio::time::timeout(self.store_timeout, command).await else {
-            if let Some(Remote { breaker, .. }) = &self.remote {
-                breaker.timed_out();
-            }
-            return Err(StoreError::unavailable("no answer within `store_timeout`"));
-        };
-        if let Some(Remote { breaker, .. }) = &self.remote {
-            breaker.observe(&answer);
-        }
-        answer
-    }
-}
-
-/// Something that a drain waits for although it is no run.
-struct UnderWay(Shared<Engine>);
-
-impl Shared<Engine> {
-    fn under_way(&self) -> UnderWay {
-        self.capacity.begin_pending();
-        UnderWay(self.clone())
-    }
-}
-
-impl Drop for UnderWay {
-    fn drop(&mut self) {
-        self.0.capacity.end_pending();
     }
 }
 

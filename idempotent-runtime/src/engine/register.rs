@@ -22,7 +22,11 @@ pub(super) enum State {
     /// Its client has been answered; the store has not been told yet.
     Answered(Arc<Record>),
     /// Its request has been told to the store, answered from it, or has had no effect.
-    Gone(Option<Arc<Record>>),
+    Gone {
+        record: Option<Arc<Record>>,
+        /// Whether a claim of another process had been met.
+        elsewhere: bool,
+    },
 }
 
 /// The first requests of this process, by key.
@@ -98,7 +102,10 @@ impl Place {
             return;
         }
         drop(places);
-        self.seat.state.send_replace(State::Gone(record));
+        self.seat.state.send_modify(|state| {
+            let elsewhere = matches!(state, State::Standing { elsewhere: true });
+            *state = State::Gone { record, elsewhere };
+        });
     }
 }
 

@@ -6,11 +6,14 @@ use super::{Answer, Engine, Policy, told::Told};
 use crate::{
     fingerprint::Fingerprint,
     key::StorageKey,
-    record::{Record, Token},
+    record::{Record, RecordBody, Token},
     settings::OnLostRun,
     shared::Shared,
-    store::{Claim, CompleteOutcome, ReleaseOutcome, Step},
+    store::{Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, Step},
 };
+
+/// How many bytes of a response are sent in a millisecond at least: 80 Mbit/s.
+const BYTES_A_MILLISECOND: usize = 10_000;
 
 /// One request with a key.
 pub(crate) struct Request {
@@ -37,13 +40,20 @@ impl Request {
         }
     }
 
-    /// What is claimed and renewed.
-    pub(super) fn claim(&self) -> Claim {
-        let claim = Claim::new(self.token, self.fingerprint, self.policy.lease);
-        match self.policy.on_lost_run {
-            OnLostRun::Retry => claim,
-            OnLostRun::Unknown => claim.kept(self.policy.retention),
-        }
+    /// Claims; `sent` is called if the claim goes out.
+    pub(super) fn claim(&self, sent: impl FnOnce()) -> Step<Answer<ClaimOutcome>> {
+        self.engine.send(self.engine.store_timeout, |store| {
+            sent();
+            store.claim(&self.key, self.claimed())
+        })
+    }
+
+    /// Renews; `sent` is called if the renewal goes out.
+    pub(super) fn renew(&self, sent: impl FnOnce()) -> Step<Answer<RenewOutcome>> {
+        self.engine.send(self.engine.store_timeout, |store| {
+            sent();
+            store.renew(&self.key, self.claimed())
+        })
     }
 
     pub(super) fn complete(
@@ -51,13 +61,28 @@ impl Request {
         record: Arc<Record>,
         retention: Duration,
     ) -> Step<Answer<CompleteOutcome>> {
-        self.engine
-            .send(|store| store.complete(&self.key, self.token, record, retention))
+        let limit = self.engine.store_timeout + transfer(&record);
+        self.engine.send(limit, |store| {
+            store.complete(&self.key, self.token, record, retention)
+        })
     }
 
     pub(super) fn release(&self) -> Step<Answer<ReleaseOutcome>> {
-        self.engine
-            .send(|store| store.release(&self.key, self.token))
+        self.engine.send(self.engine.store_timeout, |store| {
+            store.release(&self.key, self.token)
+        })
+    }
+
+    fn claimed(&self) -> Claim {
+        Claim::new(self.token, self.fingerprint, self.policy.lease).kept(self.kept())
+    }
+
+    /// How long its claim is kept after its lease.
+    pub(super) fn kept(&self) -> Duration {
+        match self.policy.on_lost_run {
+            OnLostRun::Retry => Duration::ZERO,
+            OnLostRun::Unknown => self.policy.retention,
+        }
     }
 
     /// Who log lines are about.
@@ -66,5 +91,16 @@ impl Request {
             key: self.key,
             handler: self.policy.handler,
         }
+    }
+}
+
+/// What a large response may take beyond `store_timeout`.
+fn transfer(record: &Record) -> Duration {
+    match &record.body {
+        RecordBody::Stored(body) => {
+            let millis = body.len() / BYTES_A_MILLISECOND;
+            Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
+        }
+        RecordBody::Unreplayable => Duration::ZERO,
     }
 }

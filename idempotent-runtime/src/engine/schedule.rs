@@ -1,4 +1,4 @@
-//! What is to be done for requests later: one timer a process, for all of them.
+//! What is to be done for requests later: one timer for all of a kind.
 
 use std::{
     collections::BTreeMap,
@@ -7,6 +7,8 @@ use std::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
 use parking_lot::Mutex;
@@ -25,6 +27,9 @@ use crate::{
 /// How many are carried out at a time, so that a store which has just come back is not flooded.
 const AT_A_TIME: usize = 32;
 
+/// How long a duty rests in which the store has panicked.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
+
 /// Something that is due at some time.
 pub(super) trait Duty: Send + Sync {
     fn carry_out(self: Arc<Self>) -> BoxFuture<()>;
@@ -32,14 +37,14 @@ pub(super) trait Duty: Send + Sync {
 
 /// Where a duty stands in the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Slot(Instant, u64);
+pub(super) struct Slot(pub(super) Instant, u64);
 
 /// Duties by the time at which they are due. While the store is down none is carried out.
 pub(super) struct Schedule {
     breaker: Arc<Breaker>,
     queue: Mutex<Queue>,
     /// An earlier duty has come, or the first one.
-    earlier: Notify,
+    earlier: Arc<Notify>,
     running: AtomicBool,
     places: Arc<Semaphore>,
 }
@@ -57,7 +62,7 @@ impl Schedule {
         Self {
             breaker,
             queue: Mutex::default(),
-            earlier: Notify::new(),
+            earlier: Arc::default(),
             running: AtomicBool::new(false),
             places: Arc::new(Semaphore::new(AT_A_TIME)),
         }
@@ -86,6 +91,13 @@ impl Schedule {
         drop(removed);
     }
 
+    /// Goes on with what a Tokio runtime has left that has been shut down.
+    pub(super) fn go_on(self: &Arc<Self>) {
+        if !self.running.load(Ordering::Acquire) && !self.queue.lock().duties.is_empty() {
+            self.start();
+        }
+    }
+
     #[cold]
     fn start(self: &Arc<Self>) {
         // Without a Tokio runtime nothing is carried out; the next one begins.
@@ -96,26 +108,33 @@ impl Schedule {
         }
     }
 
-    /// The first duty, if it is due by `now`; else when that will be.
+    /// Whether the first duty is due by `now`, or when it will be.
     fn next(&self, now: Instant) -> Next {
         let mut queue = self.queue.lock();
-        queue.looks = None;
-        let next = match queue.duties.first_entry() {
+        let next = match queue.duties.first_key_value() {
             None => Next::Nothing,
-            Some(first) if first.key().0 <= now => Next::Due(first.remove()),
-            Some(first) => Next::At(first.key().0),
+            Some((first, _)) if first.0 <= now => Next::Due,
+            Some((first, _)) => Next::At(first.0),
         };
-        if let Next::At(due) = next {
-            queue.looks = Some(due);
-        }
+        queue.looks = match next {
+            Next::At(due) => Some(due),
+            Next::Nothing | Next::Due => None,
+        };
         next
+    }
+
+    /// The first duty, if it is still due by `now`.
+    fn take(&self, now: Instant) -> Option<Arc<dyn Duty>> {
+        let mut queue = self.queue.lock();
+        let first = queue.duties.first_entry()?;
+        (first.key().0 <= now).then(|| first.remove())
     }
 }
 
 enum Next {
     Nothing,
     At(Instant),
-    Due(Arc<dyn Duty>),
+    Due,
 }
 
 /// Says that no task looks at the schedule once it is dropped.
@@ -132,22 +151,26 @@ impl Drop for Running {
 /// Carries out what is due until nothing is left, or nobody could put anything in any more.
 async fn run(running: Running) {
     while let Some(schedule) = running.0.upgrade() {
-        schedule.breaker.until_closed().await;
-        // The semaphore is never closed.
-        let place = Arc::clone(&schedule.places).acquire_owned().await;
         match schedule.next(clock::now()) {
             Next::Nothing => break,
             Next::At(due) => {
-                drop(place);
-                drop(time::timeout_at(due, schedule.earlier.notified()).await);
+                let earlier = Arc::clone(&schedule.earlier);
+                drop(schedule);
+                drop(time::timeout_at(due, earlier.notified()).await);
             }
-            Next::Due(duty) => {
-                let under_way = InHand {
+            Next::Due => {
+                schedule.breaker.until_closed().await;
+                // The semaphore is never closed.
+                let place = Arc::clone(&schedule.places).acquire_owned().await;
+                let Some(duty) = schedule.take(clock::now()) else {
+                    continue;
+                };
+                let in_hand = InHand {
                     schedule,
                     duty: Some(duty),
                 };
                 drop(Handle::current().spawn(async move {
-                    under_way.carry_out().await;
+                    in_hand.carry_out().await;
                     drop(place);
                 }));
             }
@@ -156,15 +179,13 @@ async fn run(running: Running) {
     let schedule = Weak::clone(&running.0);
     drop(running);
     // What came just before has not begun a task, since this one was there.
-    if let Some(schedule) = schedule.upgrade()
-        && !schedule.queue.lock().duties.is_empty()
-    {
-        schedule.start();
+    if let Some(schedule) = schedule.upgrade() {
+        schedule.go_on();
     }
 }
 
-/// A duty that is being carried out. Where its Tokio runtime shuts down meanwhile it is due again,
-/// for the next one.
+/// A duty that is being carried out. Where its Tokio runtime shuts down meanwhile, or the store
+/// panics, it is due again.
 struct InHand {
     schedule: Arc<Schedule>,
     duty: Option<Arc<dyn Duty>>,
@@ -182,7 +203,13 @@ impl InHand {
 impl Drop for InHand {
     fn drop(&mut self) {
         if let Some(duty) = self.duty.take() {
-            self.schedule.put(clock::now(), duty);
+            // A store that panics does so again.
+            let pause = if thread::panicking() {
+                AFTER_PANIC
+            } else {
+                Duration::ZERO
+            };
+            self.schedule.put(clock::now() + pause, duty);
         }
     }
 }

@@ -50,7 +50,16 @@ impl Told {
         tracing::error!(
             key = %self.key,
             handler = self.handler,
-            "the claim of a running handler is lost, and a retry may run beside it: {how}"
+            "the claim of a running handler is lost, and a retry may run beside it: {how}; look for a process that stood still or was cut off, or raise `lease`"
+        );
+    }
+
+    /// So much waits for the store that nothing could be kept of another run.
+    pub(super) fn backlog(self) {
+        tracing::warn!(
+            key = %self.key,
+            handler = self.handler,
+            "refused with 503, because too many reports wait for the idempotency store: see why it does not take them"
         );
     }
 
@@ -59,7 +68,7 @@ impl Told {
         tracing::warn!(
             key = %self.key,
             handler = self.handler,
-            "the claim of a running handler had gone from the store and was put back: the store lost data, or the lease is too short"
+            "the claim of a running handler had gone from the store and was put back: the store lost data (a restart, an eviction, a failover), or was out of reach for longer than `lease`"
         );
     }
 
@@ -68,7 +77,7 @@ impl Told {
         tracing::error!(
             key = %self.key,
             handler = self.handler,
-            "the store could not be told of a handler's success within its retention: a retry runs again"
+            "the store could not be told of a handler's success within its retention, and a retry runs again: look the effect up"
         );
     }
 

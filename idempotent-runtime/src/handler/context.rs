@@ -11,7 +11,7 @@ use axum::{extract::FromRequestParts, http::request::Parts};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    engine::{Held, Lease},
+    engine::{Lease, Renewal},
     fingerprint::Fingerprint,
     key::{IdempotencyKey, StorageKey},
 };
@@ -41,7 +41,7 @@ struct Bound {
     storage: StorageKey,
     fingerprint: Fingerprint,
     guarded: bool,
-    held: Option<Arc<Held>>,
+    renewal: Option<Arc<Renewal>>,
 }
 
 impl IdempotencyContext {
@@ -92,8 +92,8 @@ impl IdempotencyContext {
     /// Once `true` it stays so; always `false` in an embedded store, whose claims have no lease.
     #[must_use]
     pub fn lease_lost(&self) -> bool {
-        let held = self.0.get().and_then(|bound| bound.held.as_ref());
-        held.is_some_and(|held| held.lost())
+        let renewal = self.0.get().and_then(|bound| bound.renewal.as_ref());
+        renewal.is_some_and(|renewal| renewal.lost())
     }
 
     /// Fills it for a run.
@@ -105,7 +105,7 @@ impl IdempotencyContext {
             storage: request.key,
             fingerprint: request.fingerprint,
             guarded: lease.guarded(),
-            held: lease.held(),
+            renewal: lease.renewal(),
         }));
     }
 }

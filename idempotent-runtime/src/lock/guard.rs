@@ -4,13 +4,14 @@ use std::{
     error::Error,
     fmt,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use tokio::runtime::Handle;
 
-use super::error::LockError;
+use super::{errand, error::LockError};
 use crate::step::Step;
 
 type Answer = Result<bool, LockError>;
@@ -31,27 +32,29 @@ pub trait Hold: Send + Sync + 'static {
 
 /// A lock that is held, until [`release`](Self::release), the guard's end, or the end of its `ttl`.
 ///
-/// Dropping it releases in the background. A guard that lapsed before its release logs a warning
+/// Dropping it releases in the background, on the current Tokio runtime, or else on the one that it
+/// was taken on; where both have shut down that is logged, and the key is free when its `ttl` is over. A guard that lapsed before its release logs a warning
 /// then: its section was no longer exclusive.
 #[must_use = "a guard that is dropped releases its lock"]
-pub struct Guard(Option<Held>);
+pub struct Guard(Option<Acquired>);
 
-struct Held {
+struct Acquired {
     about: About,
     hold: Box<dyn Hold>,
 }
 
-/// Whom log lines are about, and where a release goes on whose caller has left.
+/// Whom log lines are about, and where a release may go on whose caller has left.
 struct About {
     key: Box<str>,
     ttl: Duration,
+    /// The Tokio runtime that the lock was taken on.
     runtime: Option<Handle>,
 }
 
 impl Guard {
     /// Made by a lock for each acquisition; `key` and `ttl` are for the log.
     pub fn new(key: impl Into<Box<str>>, ttl: Duration, hold: impl Hold) -> Self {
-        Self(Some(Held {
+        Self(Some(Acquired {
             about: About {
                 key: key.into(),
                 ttl,
@@ -117,7 +120,7 @@ impl fmt::Debug for Guard {
 struct Release(Option<(Step<Answer>, About)>);
 
 impl Release {
-    fn new(held: Held) -> Self {
+    fn new(held: Acquired) -> Self {
         Self(Some((held.hold.release(), held.about)))
     }
 }
@@ -149,15 +152,14 @@ impl Drop for Release {
             None => {}
             Some((Step::Now(answer), about)) => about.released_unheard(answer),
             Some((Step::Later(command), about)) => {
-                // The runtime that the lock was taken on: its connection belongs there.
-                match about.runtime.clone().or_else(|| Handle::try_current().ok()) {
-                    Some(runtime) => drop(runtime.spawn(async move {
-                        about.released_unheard(command.await);
-                    })),
-                    None => about.released_unheard(Err(LockError::new(
-                        "no Tokio runtime is left to carry the release out",
-                    ))),
-                }
+                let (runtime, about) = (about.runtime.clone(), Arc::new(about));
+                let heard = Arc::clone(&about);
+                let released = async move { heard.released_unheard(command.await) };
+                errand::carry_out(released, runtime, move || {
+                    about.released_unheard(Err(LockError::new(
+                        "no Tokio runtime carried its release out to the end",
+                    )));
+                });
             }
         }
     }
@@ -169,7 +171,7 @@ impl About {
             tracing::warn!(
                 key = %self.key,
                 ttl = ?self.ttl,
-                "a lock had lapsed before it was released, so that another may have held it meanwhile: give it a `ttl` longer than its section, or renew it"
+                "a lock had lapsed before it was released, so that another may have held it meanwhile: choose a longer time for it (its `ttl`; in a `LockedStore` the `lease`), or renew it sooner"
             );
         }
         answer
@@ -180,7 +182,7 @@ impl About {
             tracing::warn!(
                 key = %self.key,
                 error = &error as &(dyn Error + 'static),
-                "a lock could not be released: its key is free when its `ttl` of {:?} is over",
+                "a lock could not be released: its key is free when its time of {:?} is over, at the latest",
                 self.ttl
             );
         }

@@ -53,6 +53,8 @@ mod local;
 
 mod guard;
 
+mod errand;
+
 mod error;
 
 use std::{sync::Arc, time::Duration};
@@ -60,7 +62,7 @@ use std::{sync::Arc, time::Duration};
 #[cfg(feature = "redis")]
 pub use self::redis::RedisLock;
 pub use self::{
-    error::LockError,
+    error::{LockError, LockErrorKind},
     guard::{Guard, Hold},
     in_process::InProcessLock,
     striped::StripedLock,
@@ -85,6 +87,17 @@ pub trait DistributedLock: Send + Sync + 'static {
         ttl: Duration,
         wait: Duration,
     ) -> BoxFuture<Result<Option<Guard>, LockError>>;
+
+    /// Whether the lock can be used again, asked from time to time after it has failed. A lock
+    /// behind a connection opens a fresh one for it, and keeps that in place of the old one. As
+    /// provided it always agrees, as a lock in memory does, so that the next attempt finds out.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot.
+    fn probe(&self) -> Step<Result<(), LockError>> {
+        Step::Now(Ok(()))
+    }
 }
 
 impl<L: DistributedLock + ?Sized> DistributedLock for Arc<L> {
@@ -95,5 +108,9 @@ impl<L: DistributedLock + ?Sized> DistributedLock for Arc<L> {
         wait: Duration,
     ) -> BoxFuture<Result<Option<Guard>, LockError>> {
         (**self).try_acquire(key, ttl, wait)
+    }
+
+    fn probe(&self) -> Step<Result<(), LockError>> {
+        (**self).probe()
     }
 }

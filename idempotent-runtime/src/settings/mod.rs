@@ -24,8 +24,11 @@ pub enum OnStoreFailure {
 
 /// What a retry does that finds an attempt of which nobody knows how it ended: its process died, or
 /// was cut off from the store, for longer than the lease.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
+///
+/// Said on a handler, as in `#[idempotent(on_lost_run = "unknown")]`. It takes a
+/// [leased](crate::store::Level::Leased) store, such as `RedisStore`: one of another level forgets the
+/// attempt, and the retry runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnLostRun {
     /// It runs the handler again.
@@ -151,7 +154,8 @@ impl Settings {
         /// this one, because the body is part of what is compared.
         max_request_bytes: usize,
         /// The largest response body that is stored. Default 1 MiB; over it the first client gets
-        /// its response, and a duplicate 409.
+        /// its response, and a duplicate 409. A replay comes from the store within `store_timeout`,
+        /// so a larger one may need a longer one.
         max_response_bytes: usize,
         /// How many handlers of requests with a key run at a time. Default 4096; over it 503.
         max_in_flight: usize,
@@ -164,6 +168,17 @@ impl Settings {
         header: HeaderName,
         /// The header that marks a replay. Default `X-Idempotent-Replay`.
         replay_header: HeaderName,
+    }
+
+    /// A renewal that takes its whole time must leave time for another one.
+    pub(crate) fn warn_of_short_leases(&self) {
+        if self.store_timeout > self.lease / 3 {
+            tracing::warn!(
+                store_timeout = ?self.store_timeout,
+                lease = ?self.lease,
+                "`store_timeout` is more than a third of `lease`: one slow renewal may let a lease run out while its handler runs; lower the one or raise the other"
+            );
+        }
     }
 
     /// Every value that is out of its bounds, as a sentence each.

@@ -4,11 +4,16 @@
 pub(crate) fn push(digits: &mut Vec<u8>, bytes: &[u8]) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| DIGITS.get(usize::from(nibble)).copied().unwrap_or_default();
-    digits.extend(
-        bytes
-            .iter()
-            .flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]),
-    );
+    let start = digits.len();
+    digits.resize(start + 2 * bytes.len(), 0);
+    let pairs = digits
+        .get_mut(start..)
+        .unwrap_or_default()
+        .as_chunks_mut::<2>()
+        .0;
+    for (pair, byte) in pairs.iter_mut().zip(bytes) {
+        *pair = [digit(byte >> 4), digit(byte & 15)];
+    }
 }
 
 /// The bytes of exactly so many digits.

@@ -104,7 +104,7 @@ mod redis;
 
 mod memory;
 
-mod codec;
+mod value;
 
 mod hex;
 
@@ -305,10 +305,10 @@ pub trait Store: Send + Sync + 'static {
     /// A future that ends when the claim at `key` has gone, for a store that can tell; `None` from
     /// one that cannot, whose waiters poll.
     ///
-    /// It notices every change since this method returned, polled or not: a waiter watches, looks
-    /// at the claim once more, and only then waits. It ends too where no claim stands, and for
-    /// all who watch one claim. It is only a hint: a waiter claims again before it runs, and polls
-    /// besides, so it may end early.
+    /// It notices every change since this method returned, polled or not, and ends at once where no
+    /// claim stands: a waiter that has met a claim does not look at it again before it waits. It
+    /// ends for all who watch one claim. It is only a hint: a waiter claims again before it runs,
+    /// and polls besides, so it may end early.
     fn watch(&self, key: &StorageKey) -> Option<BoxFuture<()>> {
         let _ = key;
         None

@@ -116,18 +116,24 @@ pub(super) struct Operation {
 }
 
 impl Operation {
+    /// Whether a client was answered.
     pub(super) fn is_answered(&self) -> bool {
-        self.bodies().next().is_some()
+        self.attempts.iter().any(|attempt| attempt.body().is_some())
     }
 
-    /// What clients were answered.
+    /// What clients were answered, to the end.
     pub(super) fn bodies(&self) -> impl Iterator<Item = &str> {
-        self.attempts
-            .iter()
-            .filter_map(|attempt| match &attempt.outcome {
-                Outcome::Created { body, .. } => Some(&**body),
-                Outcome::Refused(_) | Outcome::NoAnswer(_) | Outcome::Wrong(_) => None,
-            })
+        let attempts = self.attempts.iter().chain(&self.replays);
+        attempts.filter_map(Attempt::body)
+    }
+}
+
+impl Attempt {
+    fn body(&self) -> Option<&str> {
+        match &self.outcome {
+            Outcome::Created { body, .. } => Some(body),
+            Outcome::Refused(_) | Outcome::NoAnswer(_) | Outcome::Wrong(_) => None,
+        }
     }
 }
 

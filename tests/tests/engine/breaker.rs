@@ -116,3 +116,46 @@ async fn closed_is_refused_at_once_and_runs_again_afterwards() {
     assert_eq!(one.send("/closed", "x").await.outcome(), (201, false));
     assert_eq!(world.runs.count(), 1);
 }
+
+/// Commands that were sent before the store was found to work say nothing of it afterwards.
+#[tokio::test(start_paused = true)]
+async fn late_failures_of_before_do_not_open_it_again() {
+    let world = World::default();
+    let one = world.replica();
+    one.link.down(Fault::Hang);
+    let late: Vec<_> = (0..9)
+        .map(|n| {
+            let one = one.clone();
+            tokio::spawn(async move {
+                sleep(millis(n * 10)).await;
+                one.spawn_with("/", &format!("k{n}"), "x").await.unwrap()
+            })
+        })
+        .collect();
+    sleep(millis(95)).await;
+    one.link.heal();
+    // The first is late at 100 ms; the others are until 180 ms.
+    for n in 11..20 {
+        sleep(millis(10)).await;
+        assert!(one.runtime.health().await.is_guarded(), "at {n}0 ms");
+    }
+    for late in late {
+        assert_eq!(late.await.unwrap().status, 201);
+    }
+    assert_eq!(one.link.seen(Operation::Probe), 1);
+}
+
+/// A response takes longer than `store_timeout` while others are answered: it is large, and the
+/// store is not down.
+#[tokio::test(start_paused = true)]
+async fn a_slow_answer_among_others_does_not_open_it() {
+    let world = World::default();
+    let one = world.replica();
+    one.link.next(Operation::Claim, Fault::Delay(millis(300)));
+    let slow = one.spawn_with("/closed", "slow", "x");
+    sleep(millis(50)).await;
+    assert_eq!(one.send("/closed", "x").await.outcome(), (201, false));
+    assert_eq!(slow.await.unwrap().status, 503);
+    assert_eq!(one.link.seen(Operation::Probe), 0);
+    assert!(one.runtime.health().await.is_guarded());
+}

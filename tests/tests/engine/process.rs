@@ -1,6 +1,9 @@
 //! What a process knows by itself: its duplicates follow its first request, without the store.
 
-use idempotent_runtime::testing::{Fault, Operation};
+use idempotent_runtime::{
+    Settings,
+    testing::{Fault, Operation},
+};
 use idempotent_tests::{
     http::{hang_up, keyed, until},
     replica::World,
@@ -108,4 +111,23 @@ async fn an_unguarded_failure_lets_a_retry_run() {
     assert_eq!(one.send("/", "x").await.outcome(), (201, false));
     assert_eq!(one.send("/", "x").await.outcome(), (201, true));
     assert_eq!(world.runs.count(), 2);
+}
+
+/// Without patience too, a retry of a finished request is answered while another is asking.
+#[tokio::test(start_paused = true)]
+async fn who_does_not_wait_learns_what_the_first_of_its_process_learns() {
+    let world = World::default();
+    let settings = Settings::default().wait(millis(0));
+    let (one, two) = (world.replica(), world.replica_with(settings));
+    let first = one.send("/", "x").await;
+    for _ in 0..2 {
+        two.link.next(Operation::Claim, Fault::Delay(millis(20)));
+    }
+    let replies: Vec<_> = (0..5).map(|_| two.spawn("/", "x")).collect();
+    let other = two.spawn("/", "another body");
+    for reply in replies {
+        let reply = reply.await.unwrap();
+        assert_eq!((reply.outcome(), &reply.body), ((201, true), &first.body));
+    }
+    assert_eq!(other.await.unwrap().problem(), "urn:idempotency:key-reused");
 }

@@ -6,7 +6,7 @@ use idempotent_runtime::{
 };
 use idempotent_tests::{
     http::until,
-    replica::{LEASE, World},
+    replica::{LEASE, PANIC, World},
 };
 use tokio::time::{Instant, sleep};
 
@@ -136,4 +136,42 @@ async fn b008_a_release_frees_only_its_own_claim() {
     let (b, c) = (b.await.unwrap(), c.await.unwrap());
     assert_eq!((b.outcome(), c.outcome()), ((201, false), (201, true)));
     assert_eq!((world.runs.count(), b.body), (2, c.body));
+}
+
+/// The handler panics in an outage that outlasts its lease: nobody renews for a run that is over.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_renewed_for_a_run_that_died_in_an_outage() {
+    let world = World::default();
+    // A run of its own status is a panic.
+    let (one, two) = (world.replica().plan(1500, PANIC), world.replica());
+    let died = one.spawn("/closed", "x");
+    until(|| world.runs.count() == 1).await;
+    one.link.down(Fault::Fail);
+    assert!(died.await.unwrap_err().is_panic());
+    sleep(LEASE * 3).await;
+    one.link.heal();
+    sleep(millis(2000)).await;
+    let began = Instant::now();
+    assert_eq!(two.send("/closed", "x").await.outcome(), (201, false));
+    assert!(began.elapsed() < millis(100), "{:?}", began.elapsed());
+}
+
+/// Completions fail while the store answers otherwise, with the lease of the default settings: it
+/// is renewed between two tries.
+#[tokio::test(start_paused = true)]
+async fn a_claim_is_renewed_while_its_report_is_tried_again() {
+    let world = World::default();
+    let settings = || Settings::default().wait(millis(0));
+    let one = world.replica_with(settings());
+    let two = world.replica_with(settings());
+    one.link.always(Operation::Complete, Fault::Fail);
+    assert_eq!(one.send("/closed", "x").await.outcome(), (201, false));
+    for _ in 0..20 {
+        sleep(millis(10_000)).await;
+        let reply = two.send("/closed", "x").await;
+        assert_eq!(reply.problem(), "urn:idempotency:in-flight");
+    }
+    one.link.heal();
+    sleep(millis(2000)).await;
+    assert_eq!(two.send("/closed", "x").await.outcome(), (201, true));
 }

@@ -122,3 +122,62 @@ async fn waiting_reports_are_bounded_by_bytes() {
     }
     assert_eq!(runtime.health().await.pending_bytes, 0);
 }
+
+/// Completions fail though claims succeed, so that every request leaves a report: in the end
+/// nothing runs of which nothing could be kept.
+#[tokio::test(start_paused = true)]
+async fn nothing_runs_whose_report_has_no_room() {
+    let link = Faulty::new(LeasedStore::new()).awaiting();
+    let settings = Settings::default().max_response_bytes(32 * MIB);
+    let builder = IdempotencyRuntime::builder().caller(Caller::shared());
+    let runtime = builder
+        .settings(settings)
+        .store(link.clone())
+        .build()
+        .unwrap();
+    let routes = Router::new().route("/", post(sized));
+    let app = routes.layer(Extension(runtime.clone()));
+    link.always(Operation::Complete, Fault::Fail);
+    for n in 0..100_000 {
+        let size = if n < 2 { "25000000" } else { "1" };
+        let reply = send(&app, keyed("/", &format!("k{n}"), size)).await;
+        if reply.status == 503 {
+            assert!(n > 10_000, "{n}");
+            assert_eq!(reply.problem(), "urn:idempotency:store-unavailable");
+            return;
+        }
+        assert_eq!(reply.status, 201);
+    }
+    let health = runtime.health().await;
+    assert!(health.pending_bytes == 0, "unbounded: {health:?}");
+}
+
+#[idempotent]
+async fn sized(size: String) -> (StatusCode, Vec<u8>) {
+    (StatusCode::CREATED, vec![b'x'; size.parse().unwrap_or(0)])
+}
+
+/// A completion is under way when its Tokio runtime shuts down; another one of the process reports.
+#[test]
+fn a_report_outlives_its_tokio_runtime() {
+    let world = World::default();
+    let one = world.replica();
+    let tokio = || tokio::runtime::Runtime::new().unwrap();
+    one.link
+        .next(Operation::Complete, Fault::Delay(Duration::from_mins(1)));
+    let first = tokio();
+    first.block_on(async {
+        let _running = one.spawn("/closed", "x");
+        until(|| one.link.seen(Operation::Complete) == 1).await;
+    });
+    first.shutdown_background();
+    tokio().block_on(async {
+        // Whatever comes next of this process.
+        drop(one.spawn_with("/closed", "another", "x").await);
+        let reported = one.runtime.drain(Duration::from_secs(5)).await;
+        reported.unwrap();
+        let reply = world.replica().send("/closed", "x").await;
+        assert_eq!(reply.outcome(), (201, true));
+    });
+    assert_eq!(world.runs.count(), 2);
+}

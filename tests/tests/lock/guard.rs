@@ -75,7 +75,16 @@ async fn a_lapsed_guard_says_so_once_and_what_to_do() {
         }
         let lines = log.with("lapsed");
         assert_eq!(lines.len(), 1, "{lines:?}");
-        for part in ["WARN", "key=the key", "ttl=1s", "longer", "renew"] {
+        // Whoever has a `LockedStore` sets a lease.
+        for part in [
+            "WARN",
+            "key=the key",
+            "ttl=1s",
+            "`ttl`",
+            "`lease`",
+            "longer",
+            "renew",
+        ] {
             assert!(lines[0].contains(part), "{part}: {}", lines[0]);
         }
         assert!(lock.is_empty());

@@ -11,8 +11,11 @@
 mod exclusion;
 mod guard;
 mod handler;
+mod health;
+mod owner;
 mod redis;
 mod redis_store;
+mod runtime;
 mod store;
 mod striped;
 mod table;

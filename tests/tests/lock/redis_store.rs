@@ -1,18 +1,21 @@
 //! A cache and a lock in Redis as a store.
 
-use std::time::Duration;
+use std::{error::Error as _, iter::successors, time::Duration};
 
 use axum::{Extension, Router, extract::State, http::StatusCode, routing::post};
 use futures_util::future::join_all;
 use idempotent_runtime::{
     Caller, IdempotencyContext, IdempotencyRuntime, Settings, idempotent,
-    store::{Cache as _, ClaimOutcome, LockedStore, RedisCache, Store as _, StoreErrorKind, Token},
+    store::{
+        Cache as _, ClaimOutcome, CompleteOutcome, LockedStore, RedisCache, RenewOutcome,
+        Store as _, StoreErrorKind, Token,
+    },
     testing,
 };
 use idempotent_tests::{
     http::{Runs, keyed, send},
     proxy::Proxy,
-    redis::RedisServer,
+    redis::{RedisCluster, RedisSentinel, RedisServer},
     store::{HOUR, claim, key, record},
 };
 use tokio::time::sleep;
@@ -33,12 +36,42 @@ async fn b011_redis_cache_and_lock_by_the_same_contract() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b011_redis_cache_and_lock_on_a_cluster_by_the_same_contract() {
+    let cluster = RedisCluster::start();
+    let cache = RedisCache::connect_cluster(cluster.urls(), "tests").await;
+    let cache = cache.expect("a cache");
+    testing::contract(async || LockedStore::new(cache.clone())).await;
+    let kept = |node: &RedisServer| node.cli(&["DBSIZE"]) != "0";
+    assert!(cluster.nodes().iter().all(kept), "on all nodes");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b011_redis_cache_and_lock_through_sentinels_by_the_same_contract() {
+    let sentinel = RedisSentinel::start();
+    let cache = RedisCache::connect_sentinel(sentinel.urls(), sentinel.name(), "tests").await;
+    let cache = cache.expect("a cache");
+    testing::contract(async || LockedStore::new(cache.clone())).await;
+
+    sentinel.fail_over();
+    let probed = cache.probe().await;
+    probed.expect("the new master is found");
+    testing::contract(async || LockedStore::new(cache.clone())).await;
+}
+
 #[tokio::test]
-async fn a_first_request_takes_five_round_trips_and_a_replay_one() {
+async fn a_first_request_takes_six_round_trips_and_a_replay_one() {
     let server = RedisServer::start();
     let proxy = Proxy::to(server.address().parse().expect("an address"));
     let store = store(&format!("redis://{}", proxy.address())).await;
     let trips = |before: usize| proxy.round_trips() - before;
+    // The server is told once what the script of a release is.
+    let first = Token::unique();
+    let claimed = store.claim(&key(2), claim(first)).answer().await;
+    claimed.expect("well");
+    let released = store.release(&key(2), first).answer().await;
+    released.expect("well");
+
     let token = Token::unique();
 
     let before = proxy.round_trips();
@@ -76,6 +109,72 @@ async fn what_another_program_has_put_there_is_unreadable_and_stays() {
         assert_eq!(server.cli(&["TYPE", &stored]), before);
         assert_eq!(server.cli(&["DBSIZE"]), "1");
     }
+}
+
+#[tokio::test]
+async fn what_is_no_lock_is_unreadable_and_stays() {
+    let server = RedisServer::start();
+    let store = store(&server.url()).await;
+    server.cli(&["RPUSH", &format!("tests:lock:{}", key(1)), "x"]);
+    let claimed = store.claim(&key(1), claim(Token::unique())).answer().await;
+    let error = claimed.expect_err("unreadable");
+    assert_eq!(error.kind(), StoreErrorKind::Unreadable, "{error}");
+    assert_eq!(server.cli(&["DBSIZE"]), "1");
+}
+
+/// Evicts nothing and takes nothing more.
+fn fill(server: &RedisServer) {
+    server.cli(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]);
+    server.cli(&["CONFIG", "SET", "maxmemory", "1"]);
+}
+
+#[tokio::test]
+async fn a_full_server_replays_but_takes_no_new_claims() {
+    let server = RedisServer::start();
+    let store = store(&server.url()).await;
+    let (held, finished) = (Token::unique(), Token::unique());
+    let claimed = store.claim(&key(1), claim(held)).answer().await;
+    assert_eq!(claimed.expect("well"), ClaimOutcome::Claimed);
+    let completed = store.complete(&key(2), finished, record(10), HOUR);
+    completed.answer().await.expect("well");
+    fill(&server);
+
+    let other = claim(Token::unique());
+    let found = store.claim(&key(2), other).answer().await;
+    assert_eq!(found.expect("a read"), ClaimOutcome::Completed(record(10)));
+    let found = store.claim(&key(1), other).answer().await;
+    let found = found.expect("a lock that is held");
+    assert!(
+        matches!(found, ClaimOutcome::InProgress { .. }),
+        "{found:?}"
+    );
+    let renewed = store.renew(&key(1), claim(held)).answer().await;
+    assert_eq!(renewed.expect("nothing new"), RenewOutcome::Renewed);
+
+    let claimed = store.claim(&key(3), other).answer().await;
+    let completed = store.complete(&key(1), held, record(10), HOUR);
+    for error in [
+        claimed.expect_err("no room"),
+        completed.answer().await.expect_err("no room"),
+    ] {
+        assert_eq!(error.kind(), StoreErrorKind::Full, "{error}");
+        let causes = successors(error.source(), |&error| error.source());
+        let why = causes
+            .map(ToString::to_string)
+            .collect::<Vec<_>>()
+            .join(": ");
+        assert!(why.contains("maxmemory"), "{error}: {why}");
+    }
+    let found = store.claim(&key(1), other).answer().await;
+    let found = found.expect("a lock that is held");
+    assert!(
+        matches!(found, ClaimOutcome::InProgress { .. }),
+        "{found:?}"
+    );
+    server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    let completed = store.complete(&key(1), held, record(10), HOUR);
+    let completed = completed.answer().await.expect("room again");
+    assert_eq!(completed, CompleteOutcome::Stored);
 }
 
 #[tokio::test]
@@ -163,6 +262,45 @@ async fn a_burst_over_two_replicas_runs_once() {
     }
     sleep(Duration::from_millis(100)).await;
     assert_eq!(server.cli(&["DBSIZE"]), "5", "the records");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_connection_that_broke_while_idle_is_no_outage() {
+    let server = RedisServer::start();
+    let runs = Runs::default();
+    let app = replica(&server.url(), &runs).await;
+    for round in 1..=3 {
+        let name = format!("k{round}");
+        let ran = send(&app, keyed("/", &name, "0")).await;
+        assert_eq!(ran.text(), format!("run {round} guarded true"));
+        sleep(Duration::from_millis(100)).await;
+        server.cli(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        sleep(Duration::from_millis(100)).await;
+        let replayed = send(&app, keyed("/", &name, "0")).await;
+        assert_eq!(replayed.outcome(), (201, true));
+        server.cli(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_full_server_is_no_outage_in_which_handlers_run_unguarded() {
+    let server = RedisServer::start();
+    let runs = Runs::default();
+    let app = replica(&server.url(), &runs).await;
+    let first = send(&app, keyed("/", "a", "0")).await;
+    assert_eq!(first.text(), "run 1 guarded true");
+    fill(&server);
+    for _ in 0..3 {
+        let refused = send(&app, keyed("/", "b", "0")).await;
+        assert_eq!(refused.problem(), "urn:idempotency:store-unavailable");
+        let replayed = send(&app, keyed("/", "a", "0")).await;
+        assert_eq!(replayed.outcome(), (201, true));
+    }
+    server.cli(&["CONFIG", "SET", "maxmemory", "0"]);
+    let runs_now = send(&app, keyed("/", "b", "0")).await;
+    assert_eq!(runs_now.text(), "run 2 guarded true");
+    assert_eq!(runs.count(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -11,13 +11,16 @@ mod bench;
 mod fake;
 
 mod access;
+mod answers;
 mod cancel;
 mod cluster;
 mod contract;
+mod disturbed;
 mod foreign;
 mod full;
 mod lost;
 mod outage;
+mod refusing;
 mod round_trips;
 mod scripts;
 mod sentinel;

@@ -65,7 +65,7 @@ async fn can_be_read_by_hand() {
     assert_eq!(
         lines.next(),
         Some(
-            r#"{"status":201,"headers":[["location","/orders/7"],["x-name","café"],["x-name","a \"b\" \t\\"],["x-utf8","é"]],"latin1":[1]}"#
+            r#"{"status":201,"headers":[["location","/orders/7"],["x-name","café"],["x-name","a \"b\" \t\\"],["x-utf8","é"]],"latin1":[1],"body":10}"#
         )
     );
     assert_eq!(lines.next(), Some("{\"id\":7}"));

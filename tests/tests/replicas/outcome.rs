@@ -48,7 +48,6 @@ async fn b015_b019_failures_leave_the_key_as_if_never_used() {
 }
 
 #[idempotent]
-#[expect(clippy::panic, reason = "the case")]
 async fn panics_first(State(runs): State<Runs>) -> StatusCode {
     sleep(millis(10)).await;
     assert!(runs.add() > 1, "the first run");

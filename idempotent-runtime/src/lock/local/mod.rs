@@ -41,32 +41,35 @@ pub(super) fn acquire<Q: Queues>(
     wait: Duration,
 ) -> BoxFuture<Result<Option<Guard>, LockError>> {
     let ttl = ttl.max(SHORTEST_TTL);
-    let place = Place {
+    let ticket = Ticket {
         queues: Arc::clone(queues),
         key,
         token: Token::unique(),
     };
     let name: Box<str> = name.into();
     Box::pin(async move {
-        let held = place.held(ttl, wait).await;
-        Ok(held.then(|| Guard::new(name, ttl, place)))
+        let held = ticket.held(ttl, wait).await;
+        Ok(held.then(|| Guard::new(name, ttl, ticket)))
     })
 }
 
 /// What somebody holds or waits for; given up when it is dropped.
-struct Place<Q: Queues> {
+struct Ticket<Q: Queues> {
     queues: Arc<Q>,
     key: Q::Key,
     token: Token,
 }
 
-/// What one look at the queue said.
-enum Look {
-    Held,
-    Taken { lapses: Option<Instant> },
+/// Whether it is a ticket's turn.
+enum Turn {
+    Now,
+    Later {
+        /// When to ask again by itself, if nobody wakes it before.
+        lapses: Option<Instant>,
+    },
 }
 
-impl<Q: Queues> Place<Q> {
+impl<Q: Queues> Ticket<Q> {
     async fn held(&self, ttl: Duration, wait: Duration) -> bool {
         let now = clock::now();
         if wait.is_zero() {
@@ -77,9 +80,9 @@ impl<Q: Queues> Place<Q> {
         let deadline = now.checked_add(wait);
         let wake = Arc::new(Notify::new());
         loop {
-            let lapses = match self.look(ttl, &wake) {
-                Look::Held => return true,
-                Look::Taken { lapses } => lapses,
+            let lapses = match self.turn(ttl, &wake) {
+                Turn::Now => return true,
+                Turn::Later { lapses } => lapses,
             };
             if deadline.is_some_and(|deadline| deadline <= clock::now()) {
                 return false;
@@ -91,17 +94,17 @@ impl<Q: Queues> Place<Q> {
         }
     }
 
-    fn look(&self, ttl: Duration, wake: &Arc<Notify>) -> Look {
+    fn turn(&self, ttl: Duration, wake: &Arc<Notify>) -> Turn {
         self.queues.with(&self.key, |queue| {
             if queue.take(self.token, ttl, clock::now()) {
-                return Look::Held;
+                return Turn::Now;
             }
             queue.enter(Waiter {
                 token: self.token,
                 ttl,
                 wake: Arc::clone(wake),
             });
-            Look::Taken {
+            Turn::Later {
                 lapses: queue.lapses(self.token),
             }
         })
@@ -114,7 +117,7 @@ impl<Q: Queues> Place<Q> {
     }
 }
 
-impl<Q: Queues> Hold for Place<Q> {
+impl<Q: Queues> Hold for Ticket<Q> {
     fn renew(&self, ttl: Duration) -> Step<Result<bool, LockError>> {
         let (now, ttl) = (clock::now(), ttl.max(SHORTEST_TTL));
         let renewed = self
@@ -128,7 +131,7 @@ impl<Q: Queues> Hold for Place<Q> {
     }
 }
 
-impl<Q: Queues> Drop for Place<Q> {
+impl<Q: Queues> Drop for Ticket<Q> {
     fn drop(&mut self) {
         self.leave();
     }

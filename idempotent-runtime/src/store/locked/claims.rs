@@ -24,18 +24,18 @@ pub(super) struct Claims(Mutex<Table>);
 
 #[derive(Default)]
 struct Table {
-    by_key: HashMap<StorageKey, Key>,
+    by_key: HashMap<StorageKey, KeyClaims>,
     /// How many keys there may be before the next search for forgotten claims.
     most: usize,
 }
 
 #[derive(Default)]
-struct Key {
-    held: Vec<Held>,
+struct KeyClaims {
+    held: Vec<OwnClaim>,
     watchers: Arc<Notify>,
 }
 
-struct Held {
+struct OwnClaim {
     token: Token,
     fingerprint: Fingerprint,
     /// When it has lapsed for certain; `None`: never.
@@ -44,12 +44,12 @@ struct Held {
 }
 
 /// A guard that is no longer in the table. Those who watch its claim are woken when it has gone.
-pub(super) struct Taken {
+pub(super) struct Leaving {
     guard: Option<Guard>,
     watchers: Arc<Notify>,
 }
 
-impl Held {
+impl OwnClaim {
     /// How long it stands at most, unless it has lapsed.
     fn left(&self, now: Instant) -> Option<Duration> {
         let left = self.lapses.map_or(Duration::MAX, |lapses| {
@@ -69,7 +69,7 @@ impl Claims {
     /// Keeps the guard of a claim that has just been taken.
     pub(super) fn keep(&self, key: &StorageKey, claim: Claim, guard: Guard) {
         let now = clock::now();
-        let held = Held {
+        let held = OwnClaim {
             token: claim.token,
             fingerprint: claim.fingerprint,
             lapses: now.checked_add(claim.lease),
@@ -107,11 +107,11 @@ impl Claims {
     }
 
     /// Takes a claim out, to give its lock up.
-    pub(super) fn take(&self, key: &StorageKey, token: Token) -> Option<Taken> {
+    pub(super) fn take(&self, key: &StorageKey, token: Token) -> Option<Leaving> {
         let mut table = self.0.lock();
         let at = table.by_key.get_mut(key)?;
         let index = at.held.iter().position(|held| held.token == token)?;
-        let leaving = Taken {
+        let leaving = Leaving {
             guard: Some(at.held.swap_remove(index).guard),
             watchers: Arc::clone(&at.watchers),
         };
@@ -159,7 +159,7 @@ impl Claims {
 
 impl Table {
     /// Takes out what has lapsed without a report, each time that the table has doubled.
-    fn forgotten(&mut self, now: Instant) -> Vec<Held> {
+    fn forgotten(&mut self, now: Instant) -> Vec<OwnClaim> {
         let mut forgotten = Vec::new();
         if self.by_key.len() <= self.most.max(FEW) {
             return forgotten;
@@ -173,7 +173,7 @@ impl Table {
     }
 }
 
-impl Taken {
+impl Leaving {
     /// Gives the lock up, and waits for it. Whether it was held.
     pub(super) async fn release(mut self) -> Result<bool, LockError> {
         match self.guard.take() {
@@ -183,7 +183,7 @@ impl Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for Leaving {
     fn drop(&mut self) {
         drop(self.guard.take());
         self.watchers.notify_waiters();

@@ -11,7 +11,7 @@ mod claims;
 
 use std::{
     fmt,
-    sync::{Arc, OnceLock},
+    sync::{Arc, Once, OnceLock},
     time::Duration,
 };
 
@@ -49,7 +49,8 @@ use crate::{
 /// when it writes, so two runs of one key, one of which has outlived its lock, may both record;
 /// the first record mostly stays, but that is no atomic step. Where that matters, use a store whose
 /// every write is fenced. That another replica's run has another body is not known before it ends;
-/// its duplicates wait.
+/// its duplicates wait. A lock that has lapsed is gone, so [`OnLostRun::Unknown`](crate::OnLostRun::Unknown)
+/// has no effect, which a warning says once.
 ///
 /// # When the cache or the lock fails
 ///
@@ -58,7 +59,9 @@ use crate::{
 /// [`OnStoreFailure`](crate::OnStoreFailure). The message says which it was, and
 /// `idempotency.degraded` counts it as `read`, `write` or `lock`, besides the command that the
 /// engine counts. A lock that another holds is no failure. Bytes that are no record are
-/// [unreadable](super::StoreErrorKind::Unreadable), and never overwritten.
+/// [unreadable](super::StoreErrorKind::Unreadable), and never overwritten. Where the cache or the
+/// lock has no room the command fails as [full](super::StoreErrorKind::Full), and new keys are refused
+/// in every mode. The [probe](Store::probe) asks both.
 ///
 /// # Examples
 ///
@@ -177,6 +180,9 @@ impl<C: Cache> Store for LockedStore<C> {
     }
 
     fn claim(&self, key: &StorageKey, claim: Claim) -> Step<Result<ClaimOutcome, StoreError>> {
+        if !claim.kept.is_zero() {
+            warn_of_kept_claims();
+        }
         self.send(|parts| parts.claim(*key, claim))
     }
 
@@ -203,8 +209,18 @@ impl<C: Cache> Store for LockedStore<C> {
     }
 
     fn probe(&self) -> Step<Result<(), StoreError>> {
-        self.send(|parts| async move { parts.cache.probe().await })
+        self.send(Parts::probe)
     }
+}
+
+/// Says once a process what this level cannot do, and a handler counts on.
+fn warn_of_kept_claims() {
+    static SAID: Once = Once::new();
+    SAID.call_once(|| {
+        tracing::warn!(
+            "`on_lost_run = \"unknown\"` has no effect in a `LockedStore`: a lock that has lapsed is gone, so a retry whose first attempt was lost runs again; use a store that keeps the claim, such as `RedisStore`, or leave the option out"
+        );
+    });
 }
 
 impl<C> fmt::Debug for LockedStore<C> {

@@ -1,18 +1,21 @@
 //! The five steps, in terms of the cache and the lock.
 
 use std::{
+    future::poll_fn,
+    pin::pin,
     sync::{Arc, Once, OnceLock},
+    task::Poll,
     time::Duration,
 };
 
 use super::{cache::Cache, claims::Claims};
 use crate::{
     key::StorageKey,
-    lock::{DistributedLock, Guard, LockError, StripedLock},
+    lock::{DistributedLock, Guard, LockError, LockErrorKind, StripedLock},
     metrics::{self, Operation},
     record::{Record, Token},
     store::{
-        Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError, codec,
+        Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError, value,
     },
 };
 
@@ -27,11 +30,13 @@ pub(super) struct Parts<C> {
     pub(super) claims: Claims,
 }
 
-/// What an attempt to claim found.
-enum Found {
-    Nothing,
-    Record(Arc<Record>),
-    Held,
+/// What came of steps 1 to 3.
+enum Attempted {
+    /// The lock is held, and no record stands.
+    Locked,
+    Recorded(Arc<Record>),
+    /// Another holds the lock.
+    Refused,
 }
 
 type Outcome<T> = Result<T, StoreError>;
@@ -41,7 +46,10 @@ impl<C: Cache> Parts<C> {
     async fn look(&self, name: &str) -> Result<Option<(Token, Arc<Record>)>, StoreError> {
         let read = counted(Operation::Read, self.cache.get(name)).await;
         let bytes = read.map_err(|error| error.told_as("the cache could not be read"))?;
-        let found = bytes.map(|bytes| codec::decode(&bytes)).transpose()?;
+        let place = format_args!("{name} in the cache");
+        let found = bytes
+            .map(|bytes| value::decode(place, &bytes))
+            .transpose()?;
         Ok(found.map(|(token, record)| (token, Arc::new(record))))
     }
 
@@ -53,30 +61,30 @@ impl<C: Cache> Parts<C> {
         retention: Duration,
     ) -> Result<(), StoreError> {
         let expiry = retention.max(SHORTEST_EXPIRY);
-        let set = self.cache.set(name, codec::encode(token, record)?, expiry);
+        let set = self.cache.set(name, value::encode(token, record)?, expiry);
         let set = counted(Operation::Write, set).await;
         set.map_err(|error| error.told_as("the cache could not be written"))
     }
 
     /// Steps 1 to 3.
-    async fn take(&self, key: &StorageKey, claim: Claim) -> Result<Found, StoreError> {
+    async fn take(&self, key: &StorageKey, claim: Claim) -> Result<Attempted, StoreError> {
         let name = key.to_string();
         if let Some((_, record)) = self.look(&name).await? {
-            return Ok(Found::Record(record));
+            return Ok(Attempted::Recorded(record));
         }
         // An earlier reply was lost.
         if self.prolong(key, claim).await? {
-            return Ok(Found::Nothing);
+            return Ok(Attempted::Locked);
         }
         let Some(guard) = self.acquire(&name, claim.lease).await? else {
-            return Ok(Found::Held);
+            return Ok(Attempted::Refused);
         };
         // From here on whatever ends this early drops the guard, which releases it.
         if let Some((_, record)) = self.look(&name).await? {
-            return Ok(Found::Record(record));
+            return Ok(Attempted::Recorded(record));
         }
         self.claims.keep(key, claim, guard);
-        Ok(Found::Nothing)
+        Ok(Attempted::Locked)
     }
 
     /// One attempt: a store does not wait.
@@ -109,9 +117,9 @@ impl<C: Cache> Parts<C> {
         claim: Claim,
     ) -> Outcome<ClaimOutcome> {
         Ok(match self.take(&key, claim).await? {
-            Found::Nothing => ClaimOutcome::Claimed,
-            Found::Record(record) => ClaimOutcome::Completed(record),
-            Found::Held => {
+            Attempted::Locked => ClaimOutcome::Claimed,
+            Attempted::Recorded(record) => ClaimOutcome::Completed(record),
+            Attempted::Refused => {
                 // Of another replica's claim nothing is known but that it stands. As the same
                 // request its duplicates wait; none is refused that should not be.
                 let unknown = (claim.fingerprint, claim.lease);
@@ -133,9 +141,9 @@ impl<C: Cache> Parts<C> {
             return Ok(RenewOutcome::Renewed);
         }
         Ok(match self.take(&key, claim).await? {
-            Found::Nothing => RenewOutcome::Restored,
-            Found::Record(record) => RenewOutcome::Completed(record),
-            Found::Held => RenewOutcome::Lost,
+            Attempted::Locked => RenewOutcome::Restored,
+            Attempted::Recorded(record) => RenewOutcome::Completed(record),
+            Attempted::Refused => RenewOutcome::Lost,
         })
     }
 
@@ -167,6 +175,32 @@ impl<C: Cache> Parts<C> {
         Ok(outcome)
     }
 
+    /// Asks both at once: they may share a connection, which is then replaced once.
+    pub(super) async fn probe(self: Arc<Self>) -> Result<(), StoreError> {
+        let mut of_lock = pin!(async {
+            match self.lock.get() {
+                Some(lock) => lock.probe().answer().await,
+                None => Ok(()),
+            }
+        });
+        let mut lock = None;
+        let mut cache = pin!(self.cache.probe());
+        let cache = poll_fn(|cx| {
+            if lock.is_none()
+                && let Poll::Ready(answer) = of_lock.as_mut().poll(cx)
+            {
+                lock = Some(answer);
+            }
+            cache.as_mut().poll(cx)
+        });
+        cache.await?;
+        let lock = match lock {
+            Some(answer) => answer,
+            None => of_lock.await,
+        };
+        lock.map_err(|error| lock_fault("the lock is still down", error))
+    }
+
     pub(super) async fn release(
         self: Arc<Self>,
         key: StorageKey,
@@ -192,7 +226,12 @@ impl<C: Cache> Parts<C> {
 }
 
 fn lock_fault(message: &'static str, error: LockError) -> StoreError {
-    StoreError::unavailable(message).because(error)
+    match error.kind() {
+        LockErrorKind::Unavailable => StoreError::unavailable(message),
+        LockErrorKind::Full => StoreError::full(message),
+        LockErrorKind::Unreadable => StoreError::unreadable(message),
+    }
+    .because(error)
 }
 
 /// Counts what the cache or the lock has failed to do, also where nobody waited for its answer any

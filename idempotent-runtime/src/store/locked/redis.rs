@@ -15,9 +15,9 @@ use crate::{
 /// A [`Cache`] in Redis 7 or later (feature `redis`), with a [`RedisLock`] on the same connection.
 ///
 /// Records are at `<namespace>:cache:<key>`, locks at `<namespace>:lock:<key>`; `redis-cli GET`
-/// shows both. A first request takes five round trips and a replay one:
-/// [`RedisStore`](crate::store::RedisStore) does with two, and is fenced. This is for a service
-/// that wants a lock and a cache as they were.
+/// shows both. A first request takes six round trips, the last of them in the background, and a
+/// replay one: [`RedisStore`](crate::store::RedisStore) does with two, and is fenced. This is for a
+/// service that wants a lock and a cache as they were.
 ///
 /// ```no_run
 /// use idempotent_runtime::{Caller, IdempotencyRuntime, store::{LockedStore, RedisCache}};
@@ -96,11 +96,6 @@ impl RedisCache {
         })
     }
 
-    async fn send(&self, stored: &str, command: &Cmd) -> Result<Value, StoreError> {
-        let answer = self.connection.send(command).await;
-        answer.map_err(|fault| fault.into_error(stored))
-    }
-
     fn stored(&self, key: &str) -> String {
         format!("{}:cache:{key}", self.namespace.as_str())
     }
@@ -111,7 +106,9 @@ impl Cache for RedisCache {
         let stored = self.stored(key);
         let mut get = Cmd::new();
         get.arg("GET").arg(&stored);
-        let answer = self.send(&stored, &get).await?;
+        // A read may as well be carried out twice. It is what a claim begins with, so it is what
+        // finds out that the connection broke while it was idle.
+        let answer = send(&self.connection.clone().repeatable(), &stored, &get).await?;
         if let Value::BulkString(value) = answer {
             return Ok(Some(value.into()));
         }
@@ -128,7 +125,7 @@ impl Cache for RedisCache {
         let mut set = Cmd::new();
         set.arg("SET").arg(&stored).arg(&*value);
         set.arg("PX").arg(millis(expiry));
-        self.send(&stored, &set).await.map(drop)
+        send(&self.connection, &stored, &set).await.map(drop)
     }
 
     fn lock(&self) -> Option<Arc<dyn DistributedLock>> {
@@ -139,6 +136,11 @@ impl Cache for RedisCache {
     async fn probe(&self) -> Result<(), StoreError> {
         self.connection.probe().await
     }
+}
+
+async fn send(connection: &Connection, stored: &str, command: &Cmd) -> Result<Value, StoreError> {
+    let answer = connection.send(command).await;
+    answer.map_err(|fault| fault.into_error(stored))
 }
 
 impl fmt::Debug for RedisCache {

@@ -6,15 +6,21 @@ use redis::{Cmd, Pipeline, RedisResult, Value};
 
 use super::{
     key,
-    script::{Answer, By, COMPLETE, LOOK, RELEASE, RENEW},
     value::{self, Stands, Stored},
 };
 use crate::{
-    connection::{Connection, Fault, millis},
+    connection::{Answer, By, Connection, Fault, Script, millis},
     fingerprint::Fingerprint,
     record::{Record, Token},
-    store::{Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError},
+    store::{
+        Claim, ClaimOutcome, CompleteOutcome, ReleaseOutcome, RenewOutcome, StoreError, value::HEAD,
+    },
 };
+
+static COMPLETE: Script = Script::new(include_str!("complete.lua"));
+static LOOK: Script = Script::new(include_str!("look.lua"));
+static RENEW: Script = Script::new(include_str!("renew.lua"));
+static RELEASE: Script = Script::new(include_str!("release.lua"));
 
 /// How often a command begins again because what it found has gone before it could say what it was.
 const ATTEMPTS: usize = 4;
@@ -95,16 +101,16 @@ async fn set_or_get(
     key: &str,
     claim: &Claim,
 ) -> Result<Option<Vec<u8>>, StoreError> {
-    let mut set = Cmd::with_capacity(7, key.len() + value::HEAD + 32);
+    let mut set = Cmd::with_capacity(7, key.len() + HEAD + 32);
     set.arg("SET").arg(key).arg(value::claim(claim));
     set.arg("NX").arg("GET").arg("PX").arg(lifetime(claim));
     match connection.send(&set).await {
-        Err(full) if full.is_full() => {
-            // A full server refuses the command even where it has only to read.
+        Err(refused) if refused.refuses_writes() => {
+            // It refuses the command even where it has only to read.
             let mut get = Cmd::new();
             get.arg("GET").arg(key);
             match Box::pin(connection.send(&get)).await {
-                Ok(Value::Nil) => Err(full.into_error(key)),
+                Ok(Value::Nil) => Err(refused.into_error(key)),
                 read => found(key, read),
             }
         }
@@ -135,7 +141,7 @@ async fn time_left(
         // Somebody has made it stand for ever.
         Answer::Did(-1) => Ok(Some(Duration::MAX)),
         Answer::Did(left) => Ok(u64::try_from(left).ok().map(Duration::from_millis)),
-        Answer::Record(_) | Answer::Unknown => Err(unknown(key)),
+        Answer::Value(_) | Answer::Unknown => Err(unknown(key)),
     }
 }
 
@@ -151,7 +157,7 @@ pub(super) async fn renew(
         Answer::Did(1) => RenewOutcome::Renewed,
         Answer::Did(2) => RenewOutcome::Restored,
         Answer::Did(0) => RenewOutcome::Lost,
-        Answer::Record(value) => RenewOutcome::Completed(record(key, value)?),
+        Answer::Value(value) => RenewOutcome::Completed(record(key, value)?),
         Answer::Did(-1) => return Err(Box::pin(foreign(connection, key)).await),
         Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
@@ -167,7 +173,7 @@ pub(super) async fn release(
     Ok(match answer.map_err(|fault| fault.into_error(key))? {
         Answer::Did(1) => ReleaseOutcome::Released,
         Answer::Did(0) => ReleaseOutcome::NotHeld,
-        Answer::Record(value) => ReleaseOutcome::Completed(record(key, value)?),
+        Answer::Value(value) => ReleaseOutcome::Completed(record(key, value)?),
         Answer::Did(-1) => return Err(Box::pin(foreign(connection, key)).await),
         Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
@@ -193,9 +199,8 @@ pub(super) async fn complete(
     let retention = millis(retention).to_string();
     if stored.len() <= SMALL {
         let (token, mut by) = (value::token(token), By::Digest);
-        let arguments: [&[u8]; 2] = [&token, retention.as_bytes()];
         loop {
-            match put(connection, by, key, &arguments, &stored).await {
+            match put(connection, by, key, [&token, retention.as_bytes()], &stored).await {
                 Err(fault) if fault.is_unknown_script() && by == By::Digest => by = By::Text,
                 answer => return completed(connection, key, answer).await,
             }
@@ -210,10 +215,10 @@ async fn put(
     connection: &Connection,
     by: By,
     key: &str,
-    arguments: &[&[u8]],
+    arguments: [&[u8]; 2],
     stored: &Stored<'_>,
 ) -> Result<Answer, Fault> {
-    let mut put = COMPLETE.call_with_room(by, &[key], arguments, stored.len());
+    let mut put = COMPLETE.call_with_room(by, &[key], &arguments, stored.len());
     put.arg(stored);
     connection.send(&put).await.map(Answer::from)
 }
@@ -244,7 +249,7 @@ async fn stage(
             }
             // While a cluster moves a slot it takes no command of two keys.
             Err(fault) if fault.is_moving() => {
-                let answer = put(connection, By::Text, key, &arguments, stored).await;
+                let answer = put(connection, By::Text, key, arguments, stored).await;
                 (Ok(Value::Nil), answer)
             }
             Err(fault) => return Err(fault.into_error(key)),
@@ -280,7 +285,7 @@ async fn completed(
     Ok(match answer.map_err(|fault| fault.into_error(key))? {
         Answer::Did(1) => CompleteOutcome::Stored,
         Answer::Did(2) => CompleteOutcome::Displaced,
-        Answer::Record(value) => CompleteOutcome::Completed(record(key, value)?),
+        Answer::Value(value) => CompleteOutcome::Completed(record(key, value)?),
         Answer::Did(-1) => return Err(Box::pin(foreign(connection, key)).await),
         Answer::Did(_) | Answer::Nothing | Answer::Unknown => return Err(unknown(key)),
     })
@@ -296,7 +301,7 @@ fn record(key: &str, value: Vec<u8>) -> Result<Arc<Record>, StoreError> {
 /// What to say of a value that a script did not recognise.
 async fn foreign(connection: &Connection, key: &str) -> StoreError {
     let mut look = Cmd::new();
-    look.arg("GETRANGE").arg(key).arg(0).arg(value::HEAD - 1);
+    look.arg("GETRANGE").arg(key).arg(0).arg(HEAD - 1);
     match connection.send(&look).await {
         Ok(Value::BulkString(head)) => value::foreign(key, &head),
         Ok(_) => unknown(key),

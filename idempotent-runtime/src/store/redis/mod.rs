@@ -3,8 +3,6 @@
 mod command;
 mod watch;
 
-mod script;
-
 mod value;
 
 mod key;

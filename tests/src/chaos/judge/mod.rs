@@ -66,6 +66,7 @@ impl Evidence {
             let rows = rows.get(&**key).unwrap_or(&none);
             verdict.calm += usize::from(self.is_calm(key));
             self.answers(key, rows, &mut verdict);
+            self.one_answer(key, rows, &mut verdict);
             self.runs(key, rows, &mut verdict);
             self.replays(key, rows, &mut verdict);
         }
@@ -92,7 +93,7 @@ impl Evidence {
         })
     }
 
-    /// Every operation was answered, by a row; with one row, always the same.
+    /// Every operation was answered, and each answer is a row's.
     fn answers(&self, key: &str, rows: &[&Row], verdict: &mut Verdict) {
         let operation = &self.past.operations[key];
         let mut broken = |what: &str| {
@@ -113,6 +114,21 @@ impl Evidence {
         }
         if !operation.bodies().all(|body| is_of(body, rows)) {
             broken("an answer without a row");
+        }
+    }
+
+    /// Clients of one key get two answers only where a report came late or a record was lost: a
+    /// success that finds another's record is answered by that one.
+    fn one_answer(&self, key: &str, rows: &[&Row], verdict: &mut Verdict) {
+        let bodies: BTreeSet<_> = self.past.operations[key].bodies().collect();
+        let late = |row: &&Row| self.happened(row, &[Effect::Troubled, Effect::Apart]);
+        let lost = |pair: &[&Row]| match pair {
+            [first, second] => self.lost_between(first, second.created_ms),
+            _ => false,
+        };
+        if bodies.len() > 1 && !rows.iter().any(late) && !rows.windows(2).any(lost) {
+            let tale = self.past.tale(key, rows);
+            verdict.broken.push(format!("two answers: {tale}"));
         }
     }
 
@@ -218,8 +234,7 @@ impl Evidence {
         survived(first) && survived(second) && !self.lost_between(first, Ms::MAX)
     }
 
-    /// After everything has healed, a key replays one response, which is a row's; with a single row
-    /// it is what every client got.
+    /// After everything has healed, a key replays one response, which is a row's.
     fn replays(&self, key: &str, rows: &[&Row], verdict: &mut Verdict) {
         let mut last = BTreeSet::new();
         for attempt in &self.past.operations[key].replays {

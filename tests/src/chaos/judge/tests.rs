@@ -12,15 +12,6 @@ fn twice(mode: Mode) -> Evidence {
         copy: copy.into(),
         created_ms,
     };
-    let answer = |id: u64| Attempt {
-        copy: 0,
-        from: 9900,
-        until: 10_010,
-        outcome: Outcome::Created {
-            replayed: false,
-            body: format!(r#"{{"id":{id}}}"#),
-        },
-    };
     let life = |copy, address: &str| Life {
         copy,
         address: address.into(),
@@ -47,6 +38,18 @@ fn twice(mode: Mode) -> Evidence {
         counts: Counts {
             failed_claims: HashMap::from([("zero".into(), 1), ("one".into(), 1)]),
             double_effects: 1,
+        },
+    }
+}
+
+fn answer(id: u64) -> Attempt {
+    Attempt {
+        copy: 0,
+        from: 9900,
+        until: 10_010,
+        outcome: Outcome::Created {
+            replayed: false,
+            body: format!(r#"{{"id":{id}}}"#),
         },
     }
 }
@@ -157,6 +160,12 @@ fn what_is_not_counted_or_not_answered_breaks_a_promise() {
         ["no answer", "not one replay after healing"]
     );
 
+    let mut other = frozen();
+    operation(&mut other, |operation| {
+        operation.attempts.push(answer(2));
+    });
+    assert_eq!(broken(&other), ["two answers"]);
+
     let mut another = frozen();
     operation(&mut another, |operation| {
         operation.replays[1].outcome = Outcome::Created {
@@ -164,7 +173,10 @@ fn what_is_not_counted_or_not_answered_breaks_a_promise() {
             body: r#"{"id":2}"#.into(),
         }
     });
-    assert_eq!(broken(&another), ["not one replay after healing"]);
+    assert_eq!(
+        broken(&another),
+        ["two answers", "not one replay after healing"]
+    );
 
     let mut invented = frozen();
     invented.rows.remove(0);

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use idempotent_runtime::lock::{DistributedLock as _, RedisLock};
+use idempotent_runtime::lock::{DistributedLock as _, LockErrorKind, RedisLock};
 use idempotent_tests::{
     log::Log,
     proxy::{Proxy, Then},
@@ -27,6 +27,7 @@ async fn a_server_that_is_gone_is_a_fault_and_not_a_lock_that_is_held() {
         let began = Instant::now();
         let failed = attempt(&lock, TTL, wait).await;
         let error = failed.expect_err("a fault");
+        assert_eq!(error.kind(), LockErrorKind::Unavailable);
         assert!(error.source().is_some(), "{error}");
         assert!(began.elapsed() < millis(500), "{:?}", began.elapsed());
     }
@@ -166,6 +167,7 @@ async fn a_full_server_still_says_that_another_holds_it() {
     assert!(taken(&lock, TTL).await.is_none());
     let other = lock.try_acquire("another key", TTL, Duration::ZERO).await;
     let error = other.expect_err("no room for it");
+    assert_eq!(error.kind(), LockErrorKind::Full);
     let source = error.source().expect("a reason");
     assert!(source.to_string().contains("maxmemory"), "{source}");
     assert!(
@@ -181,6 +183,7 @@ async fn a_foreign_value_at_its_key_is_a_fault_or_somebody_elses() {
     server.cli(&["RPUSH", STORED, "x"]);
     let error = attempt(&lock, TTL, Duration::ZERO).await;
     let error = error.expect_err("another type");
+    assert_eq!(error.kind(), LockErrorKind::Unreadable);
     let source = error.source().expect("a reason");
     assert!(source.to_string().contains(STORED), "{source}");
     server.cli(&["SET", STORED, "whatever"]);

@@ -255,7 +255,7 @@ async fn a_malformed_namespace_or_url_is_refused() {
 #[tokio::test]
 async fn a_user_needs_the_rights_that_its_page_lists_and_no_more() {
     let server = RedisServer::start();
-    let rights = "on >secret ~tests:lock:* -@all +set +get +del +pexpire +eval +ping +role +info +client|info +client|kill";
+    let rights = "on >secret ~tests:lock:* -@all +set +get +del +pexpire +evalsha +eval +ping +role +info +client|info +client|kill";
     let mut words = vec!["ACL", "SETUSER", "app"];
     words.extend(rights.split(' '));
     assert_eq!(server.cli(&words), "OK");
@@ -264,6 +264,7 @@ async fn a_user_needs_the_rights_that_its_page_lists_and_no_more() {
     assert!(taken(&lock, TTL).await.is_none());
     assert!(held.renew(TTL).await.expect("well"));
     assert!(held.release().await.expect("well"));
+    lock.probe().answer().await.expect("well");
     assert!(
         RedisLock::connect(&format!("redis://app:wrong@{}", server.address()), "tests")
             .await
@@ -289,4 +290,46 @@ async fn on_a_cluster() {
         let again = lock.try_acquire(key, TTL, Duration::ZERO).await;
         assert!(again.expect("well").is_some(), "{key}");
     }
+}
+
+#[tokio::test]
+async fn its_scripts_are_sent_once_and_known_by_their_digest_then() {
+    let mut server = RedisServer::start();
+    let lock = connect(&server.url()).await;
+    for round in 1..=3 {
+        let held = taken(&lock, TTL).await.expect("free");
+        assert!(held.renew(TTL).await.expect("well"));
+        assert!(held.release().await.expect("well"));
+        assert_eq!(calls(&server, "eval"), 2);
+        assert_eq!(calls(&server, "evalsha"), 2 * round);
+    }
+    // One that was restarted knows none.
+    server.kill();
+    server.restart();
+    let held = loop {
+        if let Ok(held) = attempt(&lock, TTL, Duration::ZERO).await {
+            break held.expect("free");
+        }
+    };
+    assert!(held.renew(TTL).await.expect("well"));
+    assert!(held.release().await.expect("well"));
+    assert_eq!(left(&server), -2);
+}
+
+#[test]
+fn a_guard_is_released_on_a_runtime_that_lives() {
+    let server = RedisServer::start();
+    let runtime = || {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        builder.worker_threads(1).enable_all().build().expect("one")
+    };
+    let (first, second) = (runtime(), runtime());
+    let lock = first.block_on(connect(&server.url()));
+    let held = first.block_on(taken(&lock, TTL)).expect("free");
+    // With it go the connection and its tasks.
+    first.shutdown_background();
+    second.block_on(async {
+        drop(held);
+        until_free(&server, millis(2000)).await;
+    });
 }

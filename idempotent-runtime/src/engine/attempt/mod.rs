@@ -1,8 +1,10 @@
 //! From a request to its decision: what this process knows of the key, then what the store says.
 
+mod wait;
+
 use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::watch, time};
+use tokio::sync::watch;
 
 use super::{
     Answer, Decision, Refusal,
@@ -13,21 +15,14 @@ use super::{
     work::Phase,
 };
 use crate::{
-    clock,
+    clock::{self, Instant},
     error::{StoreError, StoreErrorKind},
     fingerprint::Fingerprint,
-    metrics::{self, Operation},
+    metrics::Operation,
     record::Record,
     settings::OnStoreFailure,
     store::{BoxFuture, ClaimOutcome, Step},
 };
-
-/// The first pause between two looks at a key that the store does not watch; doubled each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-/// The longest such pause.
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-/// The pause where the store wakes its waiters, in case that it does not.
-const BACKSTOP: Duration = Duration::from_secs(1);
 
 /// A request on its way to a decision.
 pub(crate) struct Attempt {
@@ -36,8 +31,10 @@ pub(crate) struct Attempt {
     place: Option<Place>,
     /// Whether it has met a claim of another process. It never runs unguarded then.
     seen: bool,
-    /// Whether a claim has gone out.
-    sent: bool,
+    /// Whether a claim of its own may stand.
+    claimed: bool,
+    /// When its latest claim went out.
+    asked: Instant,
 }
 
 /// Where a request stands after its first command.
@@ -84,7 +81,8 @@ impl Attempt {
             request: Arc::new(request),
             place: None,
             seen: false,
-            sent: false,
+            claimed: false,
+            asked: clock::now(),
         }
     }
 
@@ -107,7 +105,7 @@ impl Attempt {
         let _under_way = self.request.engine.under_way();
         let look = match pending.0 {
             Ahead::Busy(busy) => Look::Busy(busy),
-            Ahead::Claim(claim) => self.claimed(claim).await,
+            Ahead::Claim(claim) => self.look(claim.await),
         };
         let look = match look {
             // On the heap: few requests wait, and each one has room for it otherwise.
@@ -128,20 +126,21 @@ impl Attempt {
                 }
             }
         }
-        let (request, sent) = (&self.request, &mut self.sent);
-        let step = request.engine.send(|store| {
-            *sent = true;
-            store.claim(&request.key, request.claim())
-        });
+        if let Some(remote) = &self.request.engine.remote {
+            remote.renewals.go_on();
+            remote.reporting.go_on();
+            if remote.reports.full() {
+                self.request.told().backlog();
+                return Asked::Look(Look::Refuse(Refusal::Unavailable));
+            }
+        }
+        self.asked = clock::now();
+        let claimed = &mut self.claimed;
+        let step = self.request.claim(|| *claimed = true);
         match step {
             Step::Now(outcome) => Asked::Look(self.look(outcome)),
             Step::Later(claim) => Asked::Claim(claim),
         }
-    }
-
-    async fn claimed(&mut self, claim: BoxFuture<Claimed>) -> Look {
-        let outcome = self.request.engine.answer(Step::Later(claim)).await;
-        self.look(outcome)
     }
 
     /// What another request of this process says, unless it has come to nothing.
@@ -149,7 +148,7 @@ impl Attempt {
         let now = state.borrow().clone();
         match now {
             // It may have to learn that the key is another's.
-            State::Asking | State::Gone(None) => Look::Busy(Busy::Behind(fingerprint, state)),
+            State::Asking => Look::Busy(Busy::Behind(fingerprint, state)),
             State::Standing { elsewhere } => {
                 if let Some(refusal) = self.compare(fingerprint) {
                     return Look::Refuse(refusal);
@@ -157,7 +156,18 @@ impl Attempt {
                 self.seen |= elsewhere;
                 Look::Busy(Busy::Behind(fingerprint, state))
             }
-            State::Answered(record) | State::Gone(Some(record)) => self.recorded(record),
+            State::Answered(record)
+            | State::Gone {
+                record: Some(record),
+                ..
+            } => self.recorded(record),
+            State::Gone {
+                record: None,
+                elsewhere,
+            } => {
+                self.seen |= elsewhere;
+                Look::Busy(Busy::Behind(fingerprint, state))
+            }
         }
     }
 
@@ -170,6 +180,7 @@ impl Attempt {
 
     /// The one place through which everything passes that was found at a key.
     fn look(&mut self, outcome: Claimed) -> Look {
+        self.claimed = matches!(outcome, Ok(ClaimOutcome::Claimed) | Err(_)) && self.claimed;
         match outcome {
             Ok(ClaimOutcome::Claimed) => Look::Run { guarded: true },
             Ok(ClaimOutcome::Completed(record)) => self.recorded(record),
@@ -209,7 +220,6 @@ impl Attempt {
     fn without_store(&mut self, error: &StoreError) -> Look {
         let request = &self.request;
         let open = request.policy.on_store_failure == OnStoreFailure::Open;
-        let full = |remote: &super::Remote| remote.reports.full();
         let (refusal, so) = match error.kind() {
             StoreErrorKind::Unreadable => (
                 Refusal::Unreadable,
@@ -222,14 +232,6 @@ impl Attempt {
                 Refusal::InFlight,
                 "refused with 409, because another attempt was in progress",
             ),
-            StoreErrorKind::Unavailable
-                if open && request.engine.remote.as_ref().is_some_and(full) =>
-            {
-                (
-                    Refusal::Unavailable,
-                    "refused with 503, because too many reports of runs without the guarantee wait for it already",
-                )
-            }
             StoreErrorKind::Unavailable if open => {
                 let so = "the handler runs without the guarantee (`on_store_failure = \"open\"`)";
                 request.told().degraded(Operation::Claim, error, so);
@@ -246,81 +248,26 @@ impl Attempt {
     }
 
     /// Sends a release behind a claim that may stand.
-    fn take_back(&self) {
-        if self.sent {
+    fn take_back(&mut self) {
+        if std::mem::take(&mut self.claimed) {
             Report::later(&self.request, Owed::Release, None, None);
         }
-    }
-
-    /// Waits until the key is free or has a record, at most as long as the policy says; then it
-    /// is still [`Look::Busy`].
-    async fn wait(&mut self, mut busy: Busy, phase: &Phase) -> Look {
-        let request = Arc::clone(&self.request);
-        let Some(_waiting) = request.engine.waiters.enter(request.key) else {
-            return Look::Busy(busy);
-        };
-        let began = clock::now();
-        let deadline = began + request.policy.wait;
-        let mut pause = FIRST_PAUSE;
-        let look = loop {
-            let now = clock::now();
-            if now >= deadline || phase.detached() {
-                break Look::Busy(busy);
-            }
-            let look = match busy {
-                Busy::Behind(fingerprint, mut state) => {
-                    phase.waiting(true);
-                    // An end of the other is a change too.
-                    drop(time::timeout_at(deadline, state.changed()).await);
-                    phase.waiting(false);
-                    let nothing = matches!(*state.borrow(), State::Gone(None));
-                    if nothing {
-                        self.ask_again().await
-                    } else {
-                        self.behind(fingerprint, state)
-                    }
-                }
-                Busy::Claim { lease_left } => {
-                    let gone = request.engine.store.watch(&request.key);
-                    let turn = if gone.is_some() { BACKSTOP } else { pause };
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                    let turn = lease_left.map_or(turn, |left| left.clamp(FIRST_PAUSE, turn));
-                    let until = deadline.min(now + turn);
-                    phase.waiting(true);
-                    match gone {
-                        Some(gone) => drop(time::timeout_at(until, gone).await),
-                        None => time::sleep_until(until).await,
-                    }
-                    phase.waiting(false);
-                    self.ask_again().await
-                }
-            };
-            match look {
-                Look::Busy(still) => busy = still,
-                look @ (Look::Run { .. } | Look::Replay(_) | Look::Refuse(_)) => break look,
-            }
-        };
-        metrics::waited(clock::now() - began);
-        look
     }
 
     async fn ask_again(&mut self) -> Look {
         match self.ask() {
             Asked::Look(look) => look,
-            Asked::Claim(claim) => self.claimed(claim).await,
+            Asked::Claim(claim) => self.look(claim.await),
         }
     }
 
     fn decide(mut self, look: Look) -> Decision {
         match look {
             Look::Run { guarded } if self.request.engine.capacity.take() => {
-                let Self {
-                    request,
-                    place,
-                    sent,
-                    ..
-                } = self;
-                Decision::Run(Lease::new(request, place, guarded, sent))
+                let request = Arc::clone(&self.request);
+                let claimed = std::mem::take(&mut self.claimed);
+                let guarded = guarded.then_some(self.asked);
+                Decision::Run(Lease::new(request, self.place.take(), guarded, claimed))
             }
             Look::Run { .. } => {
                 self.take_back();
@@ -335,5 +282,12 @@ impl Attempt {
             Look::Busy(_) => Decision::Refuse(Refusal::InFlight),
             Look::Refuse(refusal) => Decision::Refuse(refusal),
         }
+    }
+}
+
+impl Drop for Attempt {
+    /// What is dropped while its claim is under way has no decision.
+    fn drop(&mut self) {
+        self.take_back();
     }
 }

@@ -1,47 +1,31 @@
-//! The steps that compare before they write, as scripts that a server keeps.
+//! Steps that compare before they write, as scripts that a server keeps.
 
-use once_cell::sync::Lazy;
+use std::sync::OnceLock;
+
 use redis::{Cmd, Value};
 
-use crate::connection::{Connection, Fault};
+use super::{Connection, fault::Fault};
 
 /// A script, and the digest by which a server knows it that has run it before.
-pub(super) struct Script {
+pub(crate) struct Script {
     text: &'static str,
-    digest: Lazy<String>,
+    digest: OnceLock<String>,
 }
-
-macro_rules! script {
-    ($file:literal) => {
-        Script {
-            text: include_str!($file),
-            digest: Lazy::new(|| {
-                redis::Script::new(include_str!($file))
-                    .get_hash()
-                    .to_owned()
-            }),
-        }
-    };
-}
-
-pub(super) static COMPLETE: Script = script!("complete.lua");
-pub(super) static LOOK: Script = script!("look.lua");
-pub(super) static RENEW: Script = script!("renew.lua");
-pub(super) static RELEASE: Script = script!("release.lua");
 
 /// How a server is told which script to run. One that was restarted knows none by its digest.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub(crate) enum By {
     Digest,
     Text,
 }
 
 /// What a script answers.
-pub(super) enum Answer {
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
     /// What it did, as its first lines say.
     Did(i64),
-    /// The value of the record that stands.
-    Record(Vec<u8>),
+    /// The value that stands.
+    Value(Vec<u8>),
     /// Nothing, from one that says nothing of a key.
     Nothing,
     /// What none of them answers.
@@ -49,12 +33,19 @@ pub(super) enum Answer {
 }
 
 impl Script {
-    pub(super) fn call(&self, by: By, keys: &[&str], arguments: &[&[u8]]) -> Cmd {
+    pub(crate) const fn new(text: &'static str) -> Self {
+        Self {
+            text,
+            digest: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn call(&self, by: By, keys: &[&str], arguments: &[&[u8]]) -> Cmd {
         self.call_with_room(by, keys, arguments, 0)
     }
 
     /// The call, with room for another argument of so many bytes.
-    pub(super) fn call_with_room(
+    pub(crate) fn call_with_room(
         &self,
         by: By,
         keys: &[&str],
@@ -62,7 +53,7 @@ impl Script {
         room: usize,
     ) -> Cmd {
         let (name, script) = match by {
-            By::Digest => ("EVALSHA", self.digest.as_str()),
+            By::Digest => ("EVALSHA", self.digest()),
             By::Text => ("EVAL", self.text),
         };
         let bytes = keys.iter().map(|key| key.len()).sum::<usize>()
@@ -79,8 +70,13 @@ impl Script {
         call
     }
 
+    fn digest(&self) -> &str {
+        let digest = || redis::Script::new(self.text).get_hash().to_owned();
+        self.digest.get_or_init(digest)
+    }
+
     /// Runs it on a key, by its text where the server does not know it.
-    pub(super) async fn run(
+    pub(crate) async fn run(
         &self,
         connection: &Connection,
         key: &str,
@@ -102,8 +98,8 @@ impl From<Value> for Answer {
     fn from(value: Value) -> Self {
         if let Value::Int(did) = value {
             Self::Did(did)
-        } else if let Value::BulkString(record) = value {
-            Self::Record(record)
+        } else if let Value::BulkString(value) = value {
+            Self::Value(value)
         } else if value == Value::Nil {
             Self::Nothing
         } else {
