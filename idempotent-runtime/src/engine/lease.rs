@@ -57,12 +57,13 @@ pub(crate) enum Finish {
 }
 
 impl Lease {
-    /// A run that may begin, guarded by a claim of some time if there is one; it occupies a place
+    /// A run that may begin, guarded by a claim that went out at some time if there is one; it occupies a place
     /// that the caller has taken.
     pub(super) fn new(
         request: Arc<Request>,
         place: Option<Place>,
-        guarded: Option<Instant>,
+        guarded: bool,
+        asked: Option<Instant>,
         claimed: bool,
     ) -> Self {
         request.engine.hot.run_begins();
@@ -70,10 +71,10 @@ impl Lease {
             place.stands(false);
         }
         Self {
-            renewal: Renewal::begin(&request, guarded),
+            renewal: Renewal::begin(&request, asked),
             request,
             place,
-            guarded: guarded.is_some(),
+            guarded,
             claimed,
             due: Due::Release,
         }

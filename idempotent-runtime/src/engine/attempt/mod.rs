@@ -33,8 +33,8 @@ pub(crate) struct Attempt {
     seen: bool,
     /// Whether a claim of its own may stand.
     claimed: bool,
-    /// When its latest claim went out.
-    asked: Instant,
+    /// When its latest claim went out, to a store whose claims may lapse.
+    asked: Option<Instant>,
 }
 
 /// Where a request stands after its first command.
@@ -82,7 +82,7 @@ impl Attempt {
             place: None,
             seen: false,
             claimed: false,
-            asked: clock::now(),
+            asked: None,
         }
     }
 
@@ -133,8 +133,8 @@ impl Attempt {
                 self.request.told().backlog();
                 return Asked::Look(Look::Refuse(Refusal::Unavailable));
             }
+            self.asked = Some(clock::now());
         }
-        self.asked = clock::now();
         let claimed = &mut self.claimed;
         let step = self.request.claim(|| *claimed = true);
         match step {
@@ -266,8 +266,9 @@ impl Attempt {
             Look::Run { guarded } if self.request.engine.capacity.take() => {
                 let request = Arc::clone(&self.request);
                 let claimed = std::mem::take(&mut self.claimed);
-                let guarded = guarded.then_some(self.asked);
-                Decision::Run(Lease::new(request, self.place.take(), guarded, claimed))
+                let asked = self.asked.filter(|_| guarded);
+                let place = self.place.take();
+                Decision::Run(Lease::new(request, place, guarded, asked, claimed))
             }
             Look::Run { .. } => {
                 self.take_back();
