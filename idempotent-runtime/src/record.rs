@@ -62,6 +62,11 @@ impl Record {
         found.map(|(_, value)| value)
     }
 
+    /// What is left of it where its response cannot be kept.
+    pub(crate) fn without_response(&self) -> Self {
+        Self::marker(self.fingerprint, self.status, self.location().cloned())
+    }
+
     /// The note that a run took effect, without its response.
     pub(crate) fn marker(
         fingerprint: Fingerprint,

@@ -1,9 +1,8 @@
 //! Whether the store is asked at all: one that is down costs a request nothing.
 //!
 //! It opens on a command that is not answered while none is, or on several failures in a row, and
-//! stays open until
-//! a [probe](crate::store::Store::probe) finds that the store works. While it is open nothing is
-//! sent.
+//! stays open until a [probe](crate::store::Store::probe) finds that the store works. While it is
+//! open nothing is sent.
 
 use std::{
     error::Error,

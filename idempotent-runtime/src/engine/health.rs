@@ -34,7 +34,8 @@ pub struct Health {
 pub enum StoreHealth {
     /// It has taken a claim.
     Up,
-    /// It has not, be it that it can only be read: requests run without the guarantee or are refused, as `on_store_failure` says.
+    /// It has not, be it that it can only be read: requests run without the guarantee or are
+    /// refused, as `on_store_failure` says.
     Down {
         /// Since when this process knows.
         since: Duration,

@@ -57,8 +57,8 @@ pub(crate) enum Finish {
 }
 
 impl Lease {
-    /// A run that may begin, guarded by a claim that went out at some time if there is one; it occupies a place
-    /// that the caller has taken.
+    /// A run that may begin, guarded by a claim that went out at some time if there is one; it
+    /// occupies a place that the caller has taken.
     pub(super) fn new(
         request: Arc<Request>,
         place: Option<Place>,
@@ -112,19 +112,24 @@ impl Lease {
     /// Reports the success. The first one of the key is the answer to all.
     pub(crate) fn complete(mut self, record: Record) -> Step<Finish> {
         let record = Arc::new(record);
-        // For who follows, and in case that it must be reported again.
-        let kept = self.request.engine.remote.is_some();
-        let kept = kept.then(|| Arc::clone(&record));
-        self.due = kept.clone().map_or(Due::Nothing, Due::Record);
+        // Kept for who follows, and in case that it must be reported again.
+        self.due = match self.request.engine.remote {
+            Some(_) => Due::Record(Arc::clone(&record)),
+            None => Due::Nothing,
+        };
         let ended = self.ended();
         self.report(
             ended,
             move |request| request.complete(record, request.policy.retention),
-            move |lease, outcome| lease.completed(kept, outcome),
+            Self::completed,
         )
     }
 
-    fn completed(&mut self, kept: Option<Arc<Record>>, outcome: Answer<CompleteOutcome>) -> Finish {
+    fn completed(&mut self, outcome: Answer<CompleteOutcome>) -> Finish {
+        let kept = match self.settled() {
+            Due::Record(record) => Some(record),
+            Due::Release | Due::Marker { .. } | Due::Nothing => None,
+        };
         let told = self.request.told();
         match outcome {
             Ok(outcome) => {
@@ -162,6 +167,7 @@ impl Lease {
     }
 
     fn released(&mut self, outcome: Answer<ReleaseOutcome>) -> Finish {
+        drop(self.settled());
         match outcome {
             Ok(ReleaseOutcome::Released | ReleaseOutcome::NotHeld) => Finish::Own,
             Ok(ReleaseOutcome::Completed(record)) => {
@@ -190,22 +196,22 @@ impl Lease {
                 return Step::later(async move {
                     ended.await;
                     let outcome = send(&self.request).answer().await;
-                    self.due = Due::Nothing;
                     done(&mut self, outcome)
                 });
             }
         };
         match step {
-            Step::Now(outcome) => {
-                self.due = Due::Nothing;
-                Step::Now(done(&mut self, outcome))
-            }
+            Step::Now(outcome) => Step::Now(done(&mut self, outcome)),
             Step::Later(command) => Step::later(async move {
                 let outcome = command.await;
-                self.due = Due::Nothing;
                 done(&mut self, outcome)
             }),
         }
+    }
+
+    /// What was owed, once the report of it has been answered.
+    fn settled(&mut self) -> Due {
+        std::mem::replace(&mut self.due, Due::Nothing)
     }
 
     /// Ends the renewals.
@@ -250,7 +256,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         // From here on nothing is renewed that is not reported later.
         drop(self.ended());
-        match std::mem::replace(&mut self.due, Due::Nothing) {
+        match self.settled() {
             Due::Nothing => {}
             Due::Release => {
                 if self.may_stand() {

@@ -75,6 +75,14 @@ struct Remote {
     leased: bool,
 }
 
+impl Remote {
+    /// Goes on with what a Tokio runtime has left that has been shut down.
+    fn go_on(&self) {
+        self.renewals.go_on();
+        self.reporting.go_on();
+    }
+}
+
 type Answer<T> = Result<T, StoreError>;
 
 impl Engine {
@@ -108,8 +116,7 @@ impl Engine {
     /// Waits until nothing is under way; how much is when `deadline` has passed.
     pub(crate) async fn drain(&self, deadline: Duration) -> Result<(), usize> {
         if let Some(remote) = &self.remote {
-            remote.renewals.go_on();
-            remote.reporting.go_on();
+            remote.go_on();
         }
         self.capacity.drained(deadline).await
     }

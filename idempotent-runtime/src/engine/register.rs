@@ -34,6 +34,7 @@ pub(super) enum State {
 pub(super) struct Register(Mutex<HashMap<StorageKey, Arc<Seat>>>);
 
 struct Seat {
+    key: StorageKey,
     fingerprint: Fingerprint,
     state: watch::Sender<State>,
 }
@@ -55,13 +56,13 @@ impl Register {
             }
             Entry::Vacant(free) => {
                 let seat = Arc::new(Seat {
+                    key,
                     fingerprint,
                     state: watch::Sender::new(State::Asking),
                 });
                 free.insert(Arc::clone(&seat));
                 Found::First(Place {
                     register: Arc::clone(self),
-                    key,
                     seat,
                 })
             }
@@ -72,7 +73,6 @@ impl Register {
 /// The first request's place in the register, which others follow.
 pub(super) struct Place {
     register: Arc<Register>,
-    key: StorageKey,
     seat: Arc<Seat>,
 }
 
@@ -94,7 +94,7 @@ impl Place {
 
     fn gone(&self, record: Option<Arc<Record>>) {
         let mut places = self.register.0.lock();
-        if let Entry::Occupied(taken) = places.entry(self.key)
+        if let Entry::Occupied(taken) = places.entry(self.seat.key)
             && Arc::ptr_eq(taken.get(), &self.seat)
         {
             taken.remove();

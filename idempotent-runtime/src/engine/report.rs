@@ -73,8 +73,7 @@ impl Reports {
             RecordBody::Unreplayable => record,
             RecordBody::Stored(_) => {
                 metrics::unreplayable("backlog");
-                let location = record.location().cloned();
-                Arc::new(Record::marker(record.fingerprint, record.status, location))
+                Arc::new(record.without_response())
             }
         };
         let bytes = self.charge(size(&record));
@@ -97,7 +96,6 @@ fn size(record: &Record) -> usize {
 }
 
 /// What the store is to be told.
-#[derive(Clone)]
 pub(super) enum Owed {
     /// The handler has taken effect.
     Complete(Arc<Record>),

@@ -2,7 +2,6 @@
 
 use std::{
     collections::BTreeMap,
-    fmt,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, Ordering},
@@ -37,7 +36,7 @@ pub(super) trait Duty: Send + Sync {
 
 /// Where a duty stands in the schedule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Slot(pub(super) Instant, u64);
+pub(super) struct Slot(Instant, u64);
 
 /// Duties by the time at which they are due. While the store is down none is carried out.
 pub(super) struct Schedule {
@@ -211,11 +210,5 @@ impl Drop for InHand {
             };
             self.schedule.put(clock::now() + pause, duty);
         }
-    }
-}
-
-impl fmt::Debug for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Schedule").finish_non_exhaustive()
     }
 }

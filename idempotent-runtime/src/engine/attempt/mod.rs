@@ -117,18 +117,19 @@ impl Attempt {
 
     /// Asks this process, then the store.
     fn ask(&mut self) -> Asked {
-        let request = &self.request;
-        if let (Some(remote), None) = (&request.engine.remote, &self.place) {
-            match remote.register.enter(request.key, request.fingerprint) {
+        while let (Some(remote), None) = (&self.request.engine.remote, &self.place) {
+            let (key, fingerprint) = (self.request.key, self.request.fingerprint);
+            match remote.register.enter(key, fingerprint) {
                 Found::First(place) => self.place = Some(place),
                 Found::Other(fingerprint, state) => {
-                    return Asked::Look(self.behind(fingerprint, state));
+                    if let Some(look) = self.behind(fingerprint, state) {
+                        return Asked::Look(look);
+                    }
                 }
             }
         }
         if let Some(remote) = &self.request.engine.remote {
-            remote.renewals.go_on();
-            remote.reporting.go_on();
+            remote.go_on();
             if remote.reports.full() {
                 self.request.told().backlog();
                 return Asked::Look(Look::Refuse(Refusal::Unavailable));
@@ -143,15 +144,15 @@ impl Attempt {
         }
     }
 
-    /// What another request of this process says, unless it has come to nothing.
-    fn behind(&mut self, fingerprint: Fingerprint, state: watch::Receiver<State>) -> Look {
+    /// What another request of this process says; nothing where it has come to nothing.
+    fn behind(&mut self, fingerprint: Fingerprint, state: watch::Receiver<State>) -> Option<Look> {
         let now = state.borrow().clone();
-        match now {
+        Some(match now {
             // It may have to learn that the key is another's.
             State::Asking => Look::Busy(Busy::Behind(fingerprint, state)),
             State::Standing { elsewhere } => {
                 if let Some(refusal) = self.compare(fingerprint) {
-                    return Look::Refuse(refusal);
+                    return Some(Look::Refuse(refusal));
                 }
                 self.seen |= elsewhere;
                 Look::Busy(Busy::Behind(fingerprint, state))
@@ -166,9 +167,9 @@ impl Attempt {
                 elsewhere,
             } => {
                 self.seen |= elsewhere;
-                Look::Busy(Busy::Behind(fingerprint, state))
+                return None;
             }
-        }
+        })
     }
 
     fn recorded(&self, record: Arc<Record>) -> Look {

@@ -94,13 +94,10 @@ impl Attempt {
         // Its end is a change too.
         drop(time::timeout_at(until, state.changed()).await);
         phase.waiting(false);
-        let look = self.behind(fingerprint, state);
-        if let Look::Busy(Busy::Behind(_, state)) = &look
-            && matches!(*state.borrow(), State::Gone { .. })
-        {
-            return self.ask_again().await;
+        match self.behind(fingerprint, state) {
+            Some(look) => look,
+            None => self.ask_again().await,
         }
-        look
     }
 
     /// Waits until another's claim has gone, or it is time to look again; whether the next pause is

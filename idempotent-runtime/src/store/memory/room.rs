@@ -39,9 +39,8 @@ impl Table {
         if fits {
             return (record, size);
         }
-        let location = record.location().cloned();
         metrics::unreplayable("too_large");
-        let marker = Arc::new(Record::marker(record.fingerprint, record.status, location));
+        let marker = Arc::new(record.without_response());
         let size = cost::of(&marker);
         (marker, size)
     }
