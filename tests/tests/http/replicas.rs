@@ -131,15 +131,17 @@ async fn fail_late(State(runs): State<Runs>, _body: String) -> StatusCode {
     StatusCode::INTERNAL_SERVER_ERROR
 }
 
-/// A's lease lapses, B takes over, then A fails and releases: that frees nothing of B's.
+/// A is cut off until its lease has lapsed and B has taken over, then A fails and releases: that
+/// frees nothing of B's.
 #[tokio::test(start_paused = true)]
 async fn b008_a_release_frees_only_its_own_claim() {
     let runs = Runs::default();
     let store = LeasedStore::new();
+    let link = Faulty::new(store.clone());
     let builder = IdempotencyRuntime::builder().caller(Caller::shared());
     let a = builder
         .settings(Settings::default().lease(Duration::from_secs(1)))
-        .store(store.clone())
+        .store(link.clone())
         .build()
         .unwrap();
     let a = Router::new()
@@ -149,8 +151,13 @@ async fn b008_a_release_frees_only_its_own_claim() {
     let others = instance_with(store, &runs, Duration::from_secs(30));
     let began = Instant::now();
     let a = spawn(&a, "k", "2000");
+    sleep_until(began + millis(100)).await;
+    link.down(Fault::Fail);
     sleep_until(began + millis(1500)).await;
     let b = spawn(&others, "k", "2000");
+    sleep_until(began + millis(1900)).await;
+    assert_eq!(runs.count(), 2, "B runs while A does");
+    link.heal();
     sleep_until(began + millis(2200)).await;
     assert_eq!(a.await.unwrap().outcome(), (500, false));
     let c = spawn(&others, "k", "2000");
