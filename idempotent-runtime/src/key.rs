@@ -61,6 +61,13 @@ impl StorageKey {
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
     }
+
+    /// What picks a table's bucket: a key is a digest already, so its first bytes do. Its last one
+    /// picks a stripe.
+    pub(crate) fn hash(&self) -> u64 {
+        let first = self.0.first_chunk();
+        first.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
 }
 
 impl fmt::Display for StorageKey {

@@ -15,6 +15,9 @@
 //! | `MS outage_hung_max` | the longest latency while the server hangs | at most 110 |
 //! | `MS recovery_dead`, `_hung`, `_blackhole` | from the end of the outage until requests are guarded again, the longest | at most 2000 |
 //!
+//! `cargo bench --bench redis --features redis -- load` runs one part: `trips`, `latency`, `load`,
+//! `wake`, `outage`.
+//!
 //! Round trips are counted at the server: `total_reads_processed` of `INFO stats`. What is sent at
 //! once, in one pipeline, it reads at once.
 #![expect(
@@ -52,12 +55,34 @@ fn main() {
         .expect("no recorder is installed yet");
     let server = Server::start();
     let tokio = workers(2);
-    tokio.block_on(trips::report(&server.url()));
-    tokio.block_on(latency::report(&server.url()));
-    tokio.block_on(load::report(&server.url()));
-    wake::report(&server.url());
+    if asked_for("trips") {
+        tokio.block_on(trips::report(&server.url()));
+    }
+    if asked_for("latency") {
+        tokio.block_on(latency::report(&server.url()));
+    }
+    if asked_for("load") {
+        tokio.block_on(load::report(&server.url()));
+    }
+    if asked_for("wake") {
+        wake::report(&server.url());
+    }
     drop(server);
-    tokio.block_on(outage::report());
+    if asked_for("outage") {
+        tokio.block_on(outage::report());
+    }
+}
+
+/// Whether this part is wanted: all are, unless some are named on the command line.
+fn asked_for(part: &str) -> bool {
+    let mut named = std::env::args()
+        .skip(1)
+        .filter(|arg| !arg.starts_with("--"));
+    let mut any = false;
+    named.any(|name| {
+        any = true;
+        name == part
+    }) || !any
 }
 
 fn workers(threads: usize) -> Runtime {

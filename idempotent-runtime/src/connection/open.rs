@@ -9,15 +9,18 @@ use super::{fault::Opening, link::Link};
 
 /// How long it takes to open a connection before the server counts as unreachable.
 pub(super) const OPENING: Duration = Duration::from_secs(1);
-/// Beyond the longest `store_timeout`, which is what decides when a command is late.
+/// How long a cluster may take to answer: longer than the longest `store_timeout`, which is what
+/// decides when a command is late.
 pub(super) const RESPONSE: Duration = Duration::from_secs(61);
 /// How many commands wait for the connection's task, before the next one waits to be one of them.
 const QUEUE: usize = 1024;
 
+/// Whoever sends a command decides how long to wait for it: a timer of the connection's would be a
+/// second one for each.
 pub(super) fn config() -> AsyncConnectionConfig {
     AsyncConnectionConfig::new()
         .set_connection_timeout(Some(OPENING))
-        .set_response_timeout(Some(RESPONSE))
+        .set_response_timeout(None)
         .set_pipeline_buffer_size(QUEUE)
 }
 

@@ -4,12 +4,10 @@ mod wait;
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::sync::watch;
-
 use super::{
     Answer, Decision, Refusal,
     lease::Lease,
-    register::{Found, Place, State},
+    register::{Followed, Found, Place, State},
     report::{Owed, Report},
     request::Request,
     work::Phase,
@@ -66,7 +64,7 @@ enum Busy {
     /// A claim of the same request in the store.
     Claim { lease_left: Option<Duration> },
     /// Another request of this process.
-    Behind(Fingerprint, watch::Receiver<State>),
+    Behind(Followed),
 }
 
 /// What asking for the key comes to.
@@ -121,8 +119,8 @@ impl Attempt {
             let (key, fingerprint) = (self.request.key, self.request.fingerprint);
             match remote.register.enter(key, fingerprint) {
                 Found::First(place) => self.place = Some(place),
-                Found::Other(fingerprint, state) => {
-                    if let Some(look) = self.behind(fingerprint, state) {
+                Found::Other(first) => {
+                    if let Some(look) = self.behind(first) {
                         return Asked::Look(look);
                     }
                 }
@@ -145,17 +143,16 @@ impl Attempt {
     }
 
     /// What another request of this process says; nothing where it has come to nothing.
-    fn behind(&mut self, fingerprint: Fingerprint, state: watch::Receiver<State>) -> Option<Look> {
-        let now = state.borrow().clone();
-        Some(match now {
+    fn behind(&mut self, first: Followed) -> Option<Look> {
+        Some(match first.state() {
             // It may have to learn that the key is another's.
-            State::Asking => Look::Busy(Busy::Behind(fingerprint, state)),
+            State::Asking => Look::Busy(Busy::Behind(first)),
             State::Standing { elsewhere } => {
-                if let Some(refusal) = self.compare(fingerprint) {
+                if let Some(refusal) = self.compare(first.fingerprint()) {
                     return Some(Look::Refuse(refusal));
                 }
                 self.seen |= elsewhere;
-                Look::Busy(Busy::Behind(fingerprint, state))
+                Look::Busy(Busy::Behind(first))
             }
             State::Answered(record)
             | State::Gone {

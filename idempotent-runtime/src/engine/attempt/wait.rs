@@ -2,13 +2,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use tokio::{sync::watch, time};
+use tokio::time;
 
 use super::{Attempt, Busy, Look};
 use crate::{
     clock::{self, Instant},
-    engine::{register::State, work::Phase},
-    fingerprint::Fingerprint,
+    engine::{
+        register::{Followed, State},
+        work::Phase,
+    },
     metrics,
 };
 
@@ -40,9 +42,7 @@ impl Attempt {
                 break Look::Busy(busy);
             }
             let look = match busy {
-                Busy::Behind(fingerprint, state) => {
-                    self.follow(fingerprint, state, deadline, phase).await
-                }
+                Busy::Behind(first) => self.follow(first, deadline, phase).await,
                 Busy::Claim { lease_left } => {
                     if self.until_gone(lease_left, pause, deadline, phase).await {
                         pause = (pause * 2).min(LONGEST_PAUSE);
@@ -65,12 +65,12 @@ impl Attempt {
         let until = clock::now() + self.request.engine.store_timeout;
         loop {
             match busy {
-                Busy::Behind(fingerprint, state)
-                    if matches!(*state.borrow(), State::Asking)
+                Busy::Behind(first)
+                    if matches!(first.state(), State::Asking)
                         && clock::now() < until
                         && !phase.detached() =>
                 {
-                    match self.follow(fingerprint, state, until, phase).await {
+                    match self.follow(first, until, phase).await {
                         Look::Busy(still) => busy = still,
                         look @ (Look::Run { .. } | Look::Replay(_) | Look::Refuse(_)) => {
                             return look;
@@ -83,18 +83,12 @@ impl Attempt {
     }
 
     /// Waits until the first request of this process has got on, or until some time.
-    async fn follow(
-        &mut self,
-        fingerprint: Fingerprint,
-        mut state: watch::Receiver<State>,
-        until: Instant,
-        phase: &Phase,
-    ) -> Look {
+    async fn follow(&mut self, mut first: Followed, until: Instant, phase: &Phase) -> Look {
         phase.waiting(true);
         // Its end is a change too.
-        drop(time::timeout_at(until, state.changed()).await);
+        drop(time::timeout_at(until, first.changed()).await);
         phase.waiting(false);
-        match self.behind(fingerprint, state) {
+        match self.behind(first) {
             Some(look) => look,
             None => self.ask_again().await,
         }

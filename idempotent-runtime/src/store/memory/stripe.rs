@@ -58,12 +58,6 @@ pub(super) struct Stripe {
     charged: usize,
 }
 
-/// A key is a digest already: its first bytes pick the bucket, its last one has picked the stripe.
-fn hash(key: &StorageKey) -> u64 {
-    let first = key.as_bytes().first_chunk();
-    first.map_or(0, |bytes| u64::from_le_bytes(*bytes))
-}
-
 impl Stripe {
     pub(super) const fn new() -> Self {
         Self {
@@ -92,7 +86,7 @@ impl Stripe {
     ) -> Option<&Stored> {
         let found = self
             .records
-            .find_entry(hash(key), |stored| stored.key == *key);
+            .find_entry(key.hash(), |stored| stored.key == *key);
         let entry = found.ok()?;
         if entry.get().expires > now() {
             return Some(entry.into_mut());
@@ -103,7 +97,7 @@ impl Stripe {
     }
 
     pub(super) fn claim(&self, key: &StorageKey) -> Option<&Claimed> {
-        self.claims.find(hash(key), |claimed| claimed.key == *key)
+        self.claims.find(key.hash(), |claimed| claimed.key == *key)
     }
 
     pub(super) fn insert_claim(&mut self, key: StorageKey, token: Token, fingerprint: Fingerprint) {
@@ -114,7 +108,7 @@ impl Stripe {
             waiters: None,
         };
         self.claims
-            .insert_unique(hash(&key), claimed, |claimed| hash(&claimed.key));
+            .insert_unique(key.hash(), claimed, |claimed| claimed.key.hash());
     }
 
     /// Removes a claim, and gives back who wants to know of it.
@@ -124,13 +118,13 @@ impl Stripe {
     ) -> Option<(Token, Option<Arc<Notify>>)> {
         let entry = self
             .claims
-            .find_entry(hash(key), |claimed| claimed.key == *key)
+            .find_entry(key.hash(), |claimed| claimed.key == *key)
             .ok()?;
         let (claimed, _) = entry.remove();
         if claimed.waiters.is_some() {
             self.held -= counted::<Notify>();
         }
-        shrink(&mut self.claims, |claimed| hash(&claimed.key));
+        shrink(&mut self.claims, |claimed| claimed.key.hash());
         Some((claimed.token, claimed.waiters))
     }
 
@@ -138,7 +132,7 @@ impl Stripe {
     pub(super) fn waiters(&mut self, key: &StorageKey) -> Option<Arc<Notify>> {
         let claimed = self
             .claims
-            .find_mut(hash(key), |claimed| claimed.key == *key)?;
+            .find_mut(key.hash(), |claimed| claimed.key == *key)?;
         let held = &mut self.held;
         let waiters = claimed.waiters.get_or_insert_with(|| {
             *held += counted::<Notify>();
@@ -150,10 +144,10 @@ impl Stripe {
     /// Adds a record, which takes `size` bytes, at a key where none stands.
     pub(super) fn insert_record(&mut self, stored: Stored, born: u64, size: usize) {
         self.held += size;
-        let hash_of = hash(&stored.key);
+        let hash_of = stored.key.hash();
         let expires = stored.expires;
         self.records
-            .insert_unique(hash_of, stored, |stored| hash(&stored.key));
+            .insert_unique(hash_of, stored, |stored| stored.key.hash());
         self.order.push(Entry {
             hash: hash_of,
             born,
@@ -186,7 +180,7 @@ impl Stripe {
     /// another expiry.
     fn remove_entry(&mut self, entry: Entry) -> bool {
         self.remove(entry.hash, |stored| {
-            stored.expires == entry.expires && hash(&stored.key) == entry.hash
+            stored.expires == entry.expires && stored.key.hash() == entry.hash
         })
     }
 
@@ -196,7 +190,7 @@ impl Stripe {
         };
         let (stored, _) = entry.remove();
         self.held -= cost::of(&stored.record);
-        shrink(&mut self.records, |stored| hash(&stored.key));
+        shrink(&mut self.records, |stored| stored.key.hash());
         true
     }
 

@@ -41,11 +41,11 @@ fn lifetime(claim: &Claim) -> u64 {
 pub(super) async fn claim(
     connection: &Connection,
     key: &str,
-    claim: Claim,
+    claim: &Claim,
 ) -> Result<ClaimOutcome, StoreError> {
     let mut last = None;
     for _ in 0..ATTEMPTS {
-        let Some(value) = set_or_get(connection, key, &claim).await? else {
+        let Some(value) = set_or_get(connection, key, claim).await? else {
             return Ok(ClaimOutcome::Claimed);
         };
         match value::read(key, value)? {
@@ -148,9 +148,9 @@ async fn time_left(
 pub(super) async fn renew(
     connection: &Connection,
     key: &str,
-    claim: Claim,
+    claim: &Claim,
 ) -> Result<RenewOutcome, StoreError> {
-    let (stored, lifetime) = (value::claim(&claim), lifetime(&claim).to_string());
+    let (stored, lifetime) = (value::claim(claim), lifetime(claim).to_string());
     let arguments: [&[u8]; 2] = [&stored, lifetime.as_bytes()];
     let answer = RENEW.run(connection, key, &arguments).await;
     Ok(match answer.map_err(|fault| fault.into_error(key))? {

@@ -186,12 +186,12 @@ impl Store for RedisStore {
 
     fn claim(&self, key: &StorageKey, claim: Claim) -> Step<Result<ClaimOutcome, StoreError>> {
         let (connection, key) = self.at(key);
-        Step::later(async move { command::claim(&connection, &key, claim).await })
+        Step::later(async move { command::claim(&connection, &key, &claim).await })
     }
 
     fn renew(&self, key: &StorageKey, claim: Claim) -> Step<Result<RenewOutcome, StoreError>> {
         let (connection, key) = self.at(key);
-        Step::later(async move { command::renew(&connection, &key, claim).await })
+        Step::later(async move { command::renew(&connection, &key, &claim).await })
     }
 
     fn complete(
