@@ -200,18 +200,26 @@ impl RedisServer {
         reason = "many commands are sent for what they do"
     )]
     pub fn cli(&self, args: &[&str]) -> String {
+        self.try_cli(args)
+            .unwrap_or_else(|error| panic!("redis-cli {args:?}: {error}"))
+    }
+
+    /// The same of a server that may cut its clients, as one does that is demoted.
+    pub(super) fn try_cli(&self, args: &[&str]) -> Result<String, String> {
         let output = Command::new("redis-cli")
             .args(["-p", &self.port.to_string()])
             .args(args)
             .output()
             .unwrap_or_else(|error| missing(&error));
-        let printed = String::from_utf8_lossy(&output.stdout);
-        assert!(
-            output.status.success(),
-            "redis-cli {args:?}: {printed}{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-        printed.strip_suffix('\n').unwrap_or(&printed).to_owned()
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut printed = text(&output.stdout);
+        if !output.status.success() {
+            return Err(printed + &text(&output.stderr));
+        }
+        if printed.ends_with('\n') {
+            printed.pop();
+        }
+        Ok(printed)
     }
 }
 
