@@ -30,8 +30,6 @@ mod work;
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use tokio::time;
-
 pub use self::health::{Health, StoreHealth};
 pub(crate) use self::{
     attempt::{Attempt, Start},
@@ -45,6 +43,7 @@ use self::{
     waiters::Waiters,
 };
 use crate::{
+    clock,
     error::StoreError,
     metrics::Hot,
     record::Record,
@@ -141,12 +140,12 @@ impl Engine {
                 Step::Now(answer)
             }
             Step::Later(answer) => Step::later(async move {
-                match time::timeout(limit, answer).await {
-                    Ok(answer) => {
+                match clock::within(limit, answer).await {
+                    Some(answer) => {
                         sent.answered(&answer);
                         answer
                     }
-                    Err(_) => Err(sent.late(limit)),
+                    None => Err(sent.late(limit)),
                 }
             }),
         }

@@ -148,6 +148,7 @@ impl Settings {
         /// Default 5 s, from 0 to 60 s.
         wait: Duration,
         /// How long a request waits for one command of the store. Default 100 ms, from 1 ms to 60 s.
+        /// Counted anew, once, where the process itself stood still meanwhile.
         store_timeout: Duration,
         /// The largest request body of a request with a key. Default 16 MiB; over it 413. The
         /// handler's own extractor may have a lower limit; a handler that does not read its body has

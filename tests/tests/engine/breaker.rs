@@ -5,7 +5,7 @@ use idempotent_runtime::{
     testing::{Fault, Operation},
 };
 use idempotent_tests::replica::World;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, advance, sleep};
 
 use super::millis;
 
@@ -57,6 +57,19 @@ async fn it_is_used_again_within_two_seconds() {
         let reply = world.replica().spawn_with("/", "k3", "x").await.unwrap();
         assert_eq!(reply.outcome(), (201, true), "{fault:?}");
     }
+}
+
+/// Its timers are late too, and what has come meanwhile is still to be read.
+#[tokio::test(start_paused = true)]
+async fn a_process_that_stood_still_does_not_blame_the_store() {
+    let world = World::default();
+    let one = world.replica();
+    one.link.next(Operation::Claim, Fault::Delay(millis(550)));
+    let reply = one.spawn_with("/closed", "k", "x");
+    sleep(millis(1)).await;
+    advance(millis(500)).await;
+    assert_eq!(reply.await.unwrap().outcome(), (201, false));
+    assert_eq!(one.link.seen(Operation::Probe), 0);
 }
 
 /// A probe that promises too much: the store is asked ever less often.
